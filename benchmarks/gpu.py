@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import io
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "training": training.training,
     "profile": training.profile,
     "precision": right.precisions,
+    "tests": right.tests,
     "attention": attention.unpadded,
     "cuts": attention.cuts,
     "parts": together.parts,
@@ -45,7 +47,6 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "encoders": together.encoders,
     "lanes": together.shared,
     "generation": generation.generation,
-    "tests": right.tests,
     "graphs": graphs.graphs,
     "compiled": attention.compiled,
 }
@@ -88,6 +89,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # of several cards one: the peer's trainer would take all
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    if torch.version.cuda is None and not given.tiny and shutil.which("nvidia-smi"):
+        print(
+            "a card is here, and torch is its build without CUDA: `make clean`, then `make gpu`", file=sys.stderr
+        )
+        return 1
     if device != "cpu":
         tell_workspace(torch.device(device))  # before the first product, or no later one hears of it
     tiny = given.tiny or device == "cpu"

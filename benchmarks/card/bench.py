@@ -50,7 +50,7 @@ CARD = Sizes(
     sentences=200_000,
     lanes=(1, 2, 4),
     pieces=32,
-    stacks=(2, 4, 8, 16),
+    stacks=(2, 4, 8),
     longest=512,
 )
 TINY = Sizes(

@@ -14,6 +14,7 @@ from card.bench import Bench, Figure, trained
 from trainers.engine.world import Precision
 
 ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 240  # seconds: what a test waits for on a card may never come
 HOLDS = ("tests/orchestration/families/test_contract.py", "tests/trainers/encoders/test_on_card.py")
 
 
@@ -23,9 +24,8 @@ def tests(bench: Bench) -> Iterator[Figure]:
         yield Figure("family contract", "not run without a card", "")
         return
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *HOLDS]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"SEMRAY_TEST_DEVICE": bench.device}, capture_output=True, text=True
-    )
+    told = os.environ | {"SEMRAY_TEST_DEVICE": bench.device}
+    done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True, timeout=LIMIT)
     if done.returncode:
         print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr, flush=True)
     yield Figure("family contract", (done.stdout.strip().splitlines() or ["no word"])[-1], "")
