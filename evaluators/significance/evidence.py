@@ -45,13 +45,15 @@ SEED_FRAGILE = "item-robust but seed-fragile"
 class Rules:
     """What is the same for all claims of a group.
 
-    nulls: how many of their null hypotheses can hold together, those of claims that were declared and withdrawn
-    since among them: withdrawn.
+    nulls: how many of their null hypotheses can hold together. withdrawn: how many of those belong to claims that
+    were declared and are claimed no longer. digest: `family_digest` of the claims.
     """
 
     nulls: int
     sequential: Sequential | None = None
     withdrawn: int = 0
+    exploratory: bool = False
+    digest: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +117,8 @@ def stream(comparison: str, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=generator_key(comparison, purpose)))
 
 
-def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, told: bool = True) -> Evidence:
-    """Everything one claim's paired scores say; where it is not told, what its lines rest on, and no description.
+def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, in_full: bool = True) -> Evidence:
+    """Everything one claim's paired scores say; if not in full, its lines alone, without what only describes.
 
     Which test decides depends on the number of seeds and claims, on the presence of items and on the declared
     hypothesis, never on a p, a mean or a check of normality. ItemsError when items contradict the scores.
@@ -138,15 +140,16 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, told: bool = True)
         return replace(refused, refusal=refusal, single_run=alone)
     _check_items(claim, pairs)
     try:
-        items = _items(claim, pairs, told)
+        items = _items(claim, pairs, in_full)
     except Undefined as error:
         return replace(refused, refusal=str(error))
     crossed = None if rules.sequential or claim.scope != "task" or items is None else items.crossed
-    if crossed is not None and not told:
+    if crossed is not None and not in_full:
         tested = replace(refused, test="crossed t", estimate=crossed, lines=_lines(claim, crossed.p, crossed))
     else:
-        tested = replace(_tested(refused, claim, pairs, items, rules), each_run=_each_run(pairs) if told else ())
-    return tested if claim.matched_control is None else _isolated(tested, claim, pairs, rules, told)
+        each_run = _each_run(pairs) if in_full else ()
+        tested = replace(_tested(refused, claim, pairs, items, rules), each_run=each_run)
+    return tested if claim.matched_control is None else _isolated(tested, claim, pairs, rules, in_full)
 
 
 def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
@@ -227,10 +230,10 @@ def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndar
             raise ItemsError(f"{where} differs by {delta}, but its items by {value}")
 
 
-def _items(claim: Claim, pairs: PairedSeeds, told: bool) -> ItemEvidence | None:
+def _items(claim: Claim, pairs: PairedSeeds, in_full: bool) -> ItemEvidence | None:
     if pairs.items is None:
         return None
-    view = _view(pairs.items, pairs.sign, claim.scores, told)
+    view = _view(pairs.items, pairs.sign, claim.scores, interval=in_full)
     view = replace(view, variance=_of_data(view.variance, pairs.scale))
     v_item = view.variance.v_item
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
@@ -247,12 +250,13 @@ def _of_data(variance: ItemVariance, scale: float) -> ItemVariance:
     return ItemVariance(0.0, 0.0, variance.method) if rounding else variance
 
 
-def _view(items: Items, sign: int, comparison: str, told: bool) -> ItemView:
+def _view(items: Items, sign: int, comparison: str, *, interval: bool) -> ItemView:
     """Resampled once: where seeds are added for other claims, these items are judged again as they are."""
     views = VIEWS.setdefault(items, {})
-    if (sign, comparison, told) not in views:
-        views[sign, comparison, told] = item_view(items, sign, stream(comparison, "items"), interval=told)
-    return views[sign, comparison, told]
+    key = sign, comparison, interval
+    if key not in views:
+        views[key] = item_view(items, sign, stream(comparison, "items"), interval=interval)
+    return views[key]
 
 
 def _each_run(pairs: PairedSeeds) -> tuple[SingleRun, ...]:
@@ -340,7 +344,7 @@ def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | No
     return []
 
 
-def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules, told: bool) -> Evidence:
+def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules, in_full: bool) -> Evidence:
     """Adds the comparison with the matched control. Both must reject (intersection-union), so the signal's p is
     the larger one; it needs no correction inside the claim."""
     assert claim.matched_control is not None
@@ -355,14 +359,14 @@ def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules
             matched_items=None,
         ),
         rules,
-        told=told,
+        in_full=in_full,
     )
     signal = np.max([evidence.lines["difference"], second.lines["difference"]])  # NaN if either is
     return replace(
         evidence,
         against_matched=second,
         lines=evidence.lines | {"signal": float(signal)},
-        share=_share(claim, pairs, evidence) if told else None,
+        share=_share(claim, pairs, evidence) if in_full else None,
     )
 
 

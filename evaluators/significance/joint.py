@@ -77,7 +77,6 @@ def record_joint(
     lines: Mapping[str, float],
     q: Mapping[str, float],
     rules: Rules,
-    exploratory: bool,
 ) -> Verdict:
     """The verdict of a joint claim but for its sentence. q: its p values corrected for its group."""
     holds, fails = (q[line] <= ALPHA for line in (HOLDS, FAILS))
@@ -97,10 +96,10 @@ def record_joint(
         expect=joint.words,
         declared_scope=_listed(part.declared_scope for part in parts),
         group=joint.family or "",
-        exploratory=exploratory,
+        exploratory=rules.exploratory,
         alpha=ALPHA,
         family_size=rules.nulls,
-        family_digest=parts[0].family_digest,
+        family_digest=rules.digest,
         n_seeds=min(part.n_seeds for part in parts),
         dropped=tuple(dict.fromkeys(row for part in parts for row in part.dropped)),
         test=kind if known else None,

@@ -31,7 +31,7 @@ LATE = "exploratory: declared, or its seeds or rows changed, after results were 
 
 
 def judge(
-    family: Sequence[tuple[Declared, Scores]],
+    claims: Sequence[tuple[Declared, Scores]],
     *,
     sequential: Sequential | None = None,
     withdrawn: Mapping[str | None, int] | None = None,
@@ -43,23 +43,28 @@ def judge(
     claim counts, also one whose runs failed; a joint claim counts as one, and its parts stand uncorrected.
     sequential: seeds are added while looking; p and intervals then hold at any time. withdrawn: group -> null
     hypotheses of claims that were declared in it and are claimed no longer; they count as those do whose runs
-    failed. asked: a claim, or a part of one: its verdicts alone are returned, and of the others no more is
-    computed than the p values that these are corrected with. ItemsError when items contradict scores.
+    failed. asked: the name of a claim or of a part of one, whose verdicts alone are returned; of the other claims
+    no more is computed than the p values that these are corrected with. ItemsError when items contradict scores.
     """
     cases = [
-        _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores)) for claim, scores in family
+        _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores), is_asked(claim, asked))
+        for claim, scores in claims
     ]
-    together: dict[tuple[bool, str | None], list[int]] = {}
-    for k, case in enumerate(cases):
-        together.setdefault(group_of(case.claim, case.exploratory), []).append(k)
-    verdicts: dict[int, list[Verdict]] = {}
-    for (exploratory, group), members in together.items():
-        part = [cases[k] for k in members]
+    groups: dict[tuple[bool, str | None], list[_Case]] = {}
+    for case in cases:
+        groups.setdefault(group_of(case.claim, case.exploratory), []).append(case)
+    verdicts: dict[_Case, list[Verdict]] = {}
+    for (exploratory, group), members in groups.items():
         gone = 0 if exploratory else (withdrawn or {}).get(group, 0)
-        nulls = gone + sum(case.claim.nulls for case in part)
-        rules = Rules(nulls=nulls, sequential=sequential, withdrawn=gone)
-        verdicts.update(zip(members, _judge_together(part, rules, exploratory, asked), strict=True))
-    return [verdict for k in range(len(cases)) for verdict in verdicts[k]]
+        rules = Rules(
+            nulls=gone + sum(case.claim.nulls for case in members),
+            sequential=sequential,
+            withdrawn=gone,
+            exploratory=exploratory,
+            digest=family_digest([case.claim for case in members], sequential=sequential),
+        )
+        verdicts |= _judge_group(members, rules)
+    return [verdict for case in cases for verdict in verdicts[case]]
 
 
 def group_of(claim: Declared, exploratory: bool) -> tuple[bool, str | None]:
@@ -82,12 +87,20 @@ def family_digest(claims: Sequence[Declared], *, sequential: Sequential | None =
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Case:
-    """A claim with the scores of each of its parts; a claim that is not joint is its own part."""
+    """A claim with the scores of each of its parts; a claim that is not joint is its own part.
+
+    asked: whether its verdicts are wanted, or only its p values.
+    """
 
     claim: Declared
     scores: tuple[PairedSeeds, ...]
+    asked: bool
+
+    @property
+    def parts(self) -> list[tuple[Claim, PairedSeeds]]:
+        return list(zip(self.claim.parts, self.scores, strict=True))
 
     @property
     def exploratory(self) -> bool:
@@ -102,52 +115,58 @@ class _Case:
         return all(len(pairs.seeds) >= 2 for pairs in self.scores)
 
 
-def _judge_together(
-    cases: Sequence[_Case], rules: Rules, exploratory: bool, asked: str | None
-) -> list[list[Verdict]]:
-    told = [is_asked(case.claim, asked) for case in cases]
-    evidence = [
-        [gather(part, pairs, rules, told=tell) for part, pairs in zip(case.claim.parts, case.scores, strict=True)]
-        for case, tell in zip(cases, told, strict=True)
-    ]
-    every = [
+def _judge_group(cases: Sequence[_Case], rules: Rules) -> dict[_Case, list[Verdict]]:
+    """The verdicts of claims that are corrected together; none of a claim that is not asked for."""
+    evidence = [[gather(part, pairs, rules, in_full=case.asked) for part, pairs in case.parts] for case in cases]
+    lines = [
         joint_lines(case.claim, parts, case.selected) if isinstance(case.claim, Joint) else parts[0].lines
         for case, parts in zip(cases, evidence, strict=True)
     ]
-    q = _corrected(every, rules, exploratory)
-    complete = sum(case.complete for case in cases)
-    digest = family_digest([case.claim for case in cases], sequential=rules.sequential)
-    verdicts: list[list[Verdict]] = []
-    for case, tell, parts, own, corrected in zip(cases, told, evidence, every, q, strict=True):
-        if not tell:
-            verdicts.append([])
-            continue
-        remarks = [LATE] if exploratory and not case.selected else []
-        if complete < len(cases) and any(part.test is not None for part in parts):
-            remarks.append(f"family incomplete: {complete} of {len(cases)}")
+    q = _corrected(lines, rules)
+    incomplete = [case for case in cases if not case.complete]
+    verdicts: dict[_Case, list[Verdict]] = {}
+    for case, parts, own, corrected in zip(cases, evidence, lines, q, strict=True):
+        remarks = [LATE] if rules.exploratory and not case.selected else []
+        if incomplete and any(part.test is not None for part in parts):
+            remarks.append(f"family incomplete: {len(cases) - len(incomplete)} of {len(cases)}")
         if rules.withdrawn:
             remarks.append(
                 f"{rules.withdrawn} of the {rules.nulls} hypotheses it is corrected with were withdrawn"
             )
         remark = "".join(f" ({remark})" for remark in remarks)
-        if not isinstance(case.claim, Joint):
-            verdicts.append([_verdict(case.claim, case.scores[0], parts[0], corrected, rules, remark, digest)])
-            continue
-        within = replace(rules, nulls=1, withdrawn=0)
-        of_parts = [
-            _verdict(part, pairs, found, found.lines, within, f" (part of {case.claim.claim})", digest, case.claim)
-            for part, pairs, found in zip(case.claim.parts, case.scores, parts, strict=True)
-        ]
-        joint = record_joint(case.claim, of_parts, own, corrected, rules, exploratory)
-        joint = replace(joint, words=joint.words + remark)
-        verdicts.append([replace(joint, sentence=joint_sentence(joint, of_parts) + remark), *of_parts])
+        if not case.asked:
+            verdicts[case] = []
+        elif isinstance(case.claim, Joint):
+            verdicts[case] = _joint_verdicts(case.claim, case.parts, parts, own, corrected, rules, remark)
+        else:
+            verdicts[case] = [_verdict(case.claim, case.scores[0], parts[0], corrected, rules, remark)]
     return verdicts
 
 
-def _corrected(every: Sequence[Mapping[str, float]], rules: Rules, exploratory: bool) -> list[dict[str, float]]:
-    """Each claim's p by line, corrected for all of them: by Holm, of late ones by Benjamini and Hochberg."""
+def _joint_verdicts(
+    joint: Joint,
+    claimed: Sequence[tuple[Claim, PairedSeeds]],
+    evidence: Sequence[Evidence],
+    lines: Mapping[str, float],
+    q: Mapping[str, float],
+    rules: Rules,
+    remark: str,
+) -> list[Verdict]:
+    """The verdict of a joint claim, then those of its parts, each as if it stood alone."""
+    alone = replace(rules, nulls=1, withdrawn=0)
+    of_parts = [
+        _verdict(part, pairs, found, found.lines, alone, f" (part of {joint.claim})", joint)
+        for (part, pairs), found in zip(claimed, evidence, strict=True)
+    ]
+    verdict = record_joint(joint, of_parts, lines, q, rules)
+    verdict = replace(verdict, words=verdict.words + remark)
+    return [replace(verdict, sentence=joint_sentence(verdict, of_parts) + remark), *of_parts]
+
+
+def _corrected(every: Sequence[Mapping[str, float]], rules: Rules) -> list[dict[str, float]]:
+    """Each claim's p by line, corrected for those of all: by Holm, of exploratory claims by Benjamini-Hochberg."""
     lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
-    if exploratory:
+    if rules.exploratory:
         values, claims = [p for _, _, p in lines], [k for k, _, _ in lines]
         adjusted = benjamini_hochberg(values, claims=claims, true_at_most=rules.nulls)
     else:
@@ -166,11 +185,11 @@ def _verdict(
     q: dict[str, float],
     rules: Rules,
     remark: str,
-    digest: str,
     joint: Joint | None = None,
 ) -> Verdict:
+    """joint: the claim that this one is a part of. q: its p values by line, corrected for its group."""
     decision = decide(claim, pairs, evidence, q, rules, part=joint is not None)
-    fields = record(claim, pairs, evidence, q, decision, rules) | {"family_digest": digest}
+    fields = record(claim, pairs, evidence, q, decision, rules)
     if joint is not None:
         fields |= {"part_of": joint.claim, "id": f"{joint.id}/{claim.id}"}
     remark = _outside(fields) + remark

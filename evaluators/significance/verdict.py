@@ -158,7 +158,7 @@ def _plain(value: Any) -> Any:
 def record(
     claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: dict[str, float], decision: Decision, rules: Rules
 ) -> dict[str, Any]:
-    """Every field of a `Verdict` but its words and the digest of its group."""
+    """Every field of a `Verdict` but its words and its sentence."""
     verdict = decision.verdict
     primary = "not worse" if claim.expect == "not_worse" else "difference"
     return {
@@ -173,6 +173,7 @@ def record(
         "larger_is_better": pairs.larger_is_better,
         "alpha": ALPHA,
         "family_size": rules.nulls,
+        "family_digest": rules.digest,
         "verdict": verdict,
         "as_expected": as_expected(claim, evidence, verdict, q),
         "advice": decision.advice,
