@@ -40,14 +40,14 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
     for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
-    from orchestration.commands.standing import noted
+    from orchestration.commands.standing import with_beside
     from orchestration.verdicts.published import with_published
     from semray.shown import shown
 
     _check_study(study, "run", "")
     held = _ledger(ledger)
     findings, _ = run_study(study, held)
-    return shown(with_published(noted(findings, study, held), study), study)
+    return shown(with_published(with_beside(findings, study, held), study), study)
 
 
 @overload

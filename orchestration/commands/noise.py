@@ -97,7 +97,7 @@ def _carrying_out(study: Study, ledger: Ledger) -> Iterator[Carry]:
     from orchestration.lanes.launch import Lanes
     from orchestration.lanes.progress import Watch
 
-    watch = Watch(0)
+    watch = Watch()
     lanes = Lanes(ledger=ledger, resources=study.resources, on_event=watch)
 
     def carry(runs: Sequence[Run]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from orchestration.commands.plan_words import words_of
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.show import show
-from orchestration.commands.standing import noted
+from orchestration.commands.standing import with_beside
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
     if study.search is not None:
         say(f"the study's arms as they are; its search:  {typed('search', study.path)}")
     findings, whole = run_study(study, ledger)
-    findings = noted(findings, study, ledger)
+    findings = with_beside(findings, study, ledger)
     show(options, with_published(findings, study))
     publish(findings, study, ledger, report_folder(options, study, ledger), options.mlflow)
     say(*next_steps(options.study, findings, whole))
@@ -55,7 +55,10 @@ def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
 
 
 def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
-    """What came of a study after all that the ledger lacked is done; False where some of it is not."""
+    """Train and score what the ledger lacks, judge, and add a seed while a claim is open.
+
+    The findings, and whether every run is finished: some may have failed, or a person stopped them.
+    """
     with ledger.drive(study.name) as adopted:
         if adopted:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
@@ -69,7 +72,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
         with closing(_Training(study, ledger, stacks=len(plan.jobs))) as training:
             while True:
-                stopped = training.of(plan)
+                stopped = training.launch(plan)
                 with doing(JUDGING):
                     findings = find(study, plan.runs, ledger)
                 wider = None if stopped else with_another_seed(plan, findings)
@@ -80,7 +83,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
                 say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
             finished = replace(plan, finished=ledger.held(plan.runs))
-            for run in (*not_kept(finished, ledger, "best"), *training.unasked(plan)):
+            for run in (*not_kept(finished, ledger, "best"), *training.unneeded(plan)):
                 ledger.drop_model(run)
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 
@@ -89,29 +92,27 @@ class _Training:
     """The lanes of a study from its first run to its last added seed, and what a person sees of them."""
 
     def __init__(self, study: Study, ledger: Ledger, *, stacks: int) -> None:
-        """stacks: jobs at first, which share the machine where the family trains many runs as one."""
+        """stacks: how many jobs there are at first; those of a stacked family are few and share the cores."""
         from orchestration.lanes.cluster import cores
         from orchestration.lanes.launch import Lanes
         from orchestration.lanes.progress import Watch
 
         threads = max(1, cores() // max(1, stacks)) if family(study.family).stacked else 1
         self.ledger, self.resources = ledger, study.resources
-        self.watch = Watch(0, backbones=len(study.backbones))
-        self.lanes = Lanes(
-            ledger=ledger,
-            resources=study.resources,
-            on_event=self._hear,
-            threads_per_lane=threads,
-        )
-        self.asked: dict[str, Run] = {}
+        self.watch = Watch(backbones=len(study.backbones))
+        self.lanes = Lanes(ledger=ledger, resources=study.resources, on_event=self._hear, threads_per_lane=threads)
+        self.launched: dict[str, Run] = {}
         self.given_up: set[str] = set()
 
     def close(self) -> None:
         """End the lanes."""
         self.lanes.close()
 
-    def of(self, plan: Plan) -> bool:
-        """Launch what the ledger lacks, but for runs given up before; True when asked to stop before the end."""
+    def launch(self, plan: Plan) -> bool:
+        """Execute what the ledger lacks, but for runs given up before; True when asked to stop before the end.
+
+        Where seeds grow one by one and lanes would stand idle, later seeds are trained ahead beside them.
+        """
         if not self._left(plan).jobs:
             return False
         ahead = with_seeds_ahead(plan, self.lanes.at_once(self._left(plan).jobs))
@@ -119,19 +120,20 @@ class _Training:
             seeds = ", ".join(map(str, later))
             say(f"lanes are free: seed {seeds} at once with it, each judged in its turn")
         left = self._left(ahead)
-        self.asked |= {run.id: run for run in left.left}
+        self.launched |= {run.id: run for run in left.left}
         reserve = plan.study.seeds.reserve
         with self.watch.awaiting(len(left.left)):
             outcome = self.lanes.run(left.jobs, more=bool(reserve) and ahead.runs[-1].seed != reserve[-1])
         self.given_up |= outcome.failed.keys()
         return outcome.stopped
 
-    def unasked(self, plan: Plan) -> list[Run]:
-        """What was trained ahead and then not needed: no verdict of the plan rests on it."""
-        needed = {run.id for run in plan.runs}
-        return [run for run in self.asked.values() if run.id not in needed and self.ledger.holds(run)]
+    def unneeded(self, plan: Plan) -> list[Run]:
+        """What was trained ahead, for seeds that the plan then did not come to."""
+        planned_ids = {run.id for run in plan.runs}
+        return [run for run in self.launched.values() if run.id not in planned_ids and self.ledger.holds(run)]
 
     def _left(self, plan: Plan) -> Plan:
+        """The plan as the ledger stands now; runs given up count as finished, so that none begins again."""
         lost = {entry for run in plan.runs if run.id in self.given_up for entry in run.entries}
         return replace(plan, finished=self.ledger.held(plan.runs) | lost)
 

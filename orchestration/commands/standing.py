@@ -26,7 +26,7 @@ def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Pl
     with doing(JUDGING):
         plan, before = as_grown(study, ledger)
         findings = find(study, plan.runs, ledger, asked=asked)
-    return plan, noted(findings, study, ledger, before)
+    return plan, with_beside(findings, study, ledger, before)
 
 
 def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
@@ -39,8 +39,8 @@ def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
     return plan, findings
 
 
-def noted(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:
-    """With what is told `beside`."""
+def with_beside(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:
+    """The findings with the lines that stand `beside` them, and with the confirmations of the study's searches."""
     from orchestration.search.confirmed import confirmed_searches
 
     confirmed = confirmed_searches(study, ledger)
@@ -48,7 +48,10 @@ def noted(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, .
 
 
 def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tuple[str, ...]:
-    """What a reader is told beside the verdicts: of tasks scored by an earlier version, and of confirmations."""
+    """Lines for a reader beside the verdicts: which tasks an earlier version scored, what searches confirmed.
+
+    before: the names of those tasks.
+    """
     return (*scored_before(before), *(one.words for one in confirmed))
 
 

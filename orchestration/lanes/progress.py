@@ -33,7 +33,7 @@ class Watch:
 
     def __init__(
         self,
-        total: int,
+        total: int = 0,
         stream: TextIO | None = None,
         *,
         backbones: int = 1,
