@@ -93,36 +93,34 @@ def fit(
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
 
-    loss(encode, batch) names every weighted term of the sum that is minimised; a figure without gradient is only
-    reported. It runs outside of autocast, so in float32 when the model returns float32. batches(step) is asked for
-    steps counted from 0, beside a GPU in a thread of its own. With world.scratch and world.checkpoint_every the
-    run leaves checkpoints there and continues from the newest one. look() gives figures of the model after each of
-    the steps world.look_at; rank 0 alone calls it. micro: how many texts the model reads at a time, if it can be
-    told; with "auto" a step that finds too little memory makes it smaller, and from then on the curve has the
-    figure "micro_batch". halved: weights that run under autocast alone, and are then copied at once.
+    loss(encode, batch): every weighted term of the sum that is minimised, by name; a figure without gradient is
+    only reported. It runs outside of autocast, so in float32 when the model returns float32.
+    batches(step): the data of a step, counted from 0; on a GPU that is asked for in a thread of its own.
+    look(): figures of the model after each of the steps world.look_at; rank 0 alone calls it.
+    micro: how many texts the model reads at a time, if it can be told; with "auto" a step that finds too little
+    memory makes it smaller, and from then on the curve has the figure "micro_batch".
+    halved: weights that autocast alone uses, whose bfloat16 copies are then made all at once.
+
+    With world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest.
     Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
     so.
     """
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
-    seat = nullcontext() if world.seat is None else world.seat.joined(model)
-    if halved and world.precision == "bf16" and not world.zero_stage and world.seat is None:
+    seat = world.seat
+    if halved and world.precision == "bf16" and not world.zero_stage and seat is None:
         loss = _with_halves(loss, halved)
-    learns = [one for one in model.parameters() if one.requires_grad]  # policies learn by themselves, in between
-    clipped = learns if recipe.clip_norm and not world.zero_stage else []
-    on_cpu = torch.device(world.device).type == "cpu"
-    tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
-
-    def settle() -> None:
-        tables.sum()
-        clip(clipped, recipe.clip_norm, workers=world.size)
-        tables.lay()
-
-    engined = _deepspeed_engine(model, groups, recipe, seed, world)
-    ahead = None if on_cpu or world.seat is not None else Ahead(batches, recipe.steps)
-    rows = tables.in_use()
-    with _linear_kept(), counting(model) as flops, seat, engined as engine, rows, ahead or nullcontext():
+    on_gpu = torch.device(world.device).type != "cpu"
+    ahead = Ahead(batches, recipe.steps) if on_gpu and seat is None else None
+    with (
+        _linear_kept(),
+        counting(model) as flops,
+        nullcontext() if seat is None else seat.joined(model),
+        _deepspeed_engine(model, groups, recipe, seed, world) as engine,
+        _gradients_for_optimizer(model, recipe, world) as prepare_gradients,
+        ahead or nullcontext(),
+    ):
         curve = [] if world.scratch is None else checkpoints.resume(engine, world, _checkpointed())
         if micro is not None and curve and (smaller := curve[-1].figures.get("micro_batch")):
             micro.size = int(smaller)  # parts draw their own dropout: the run goes on as it went
@@ -135,13 +133,13 @@ def fit(
             seed=seed,
             world=world,
             micro=micro,
-            settle=settle,
+            prepare_gradients=prepare_gradients,
         )
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
             done = steps.take(step)
-            elsewhere = world.seat.flops() if world.seat else 0.0
-            world.spent(flops() + elsewhere, time.perf_counter() - began)
+            in_stack = seat.flops() if seat else 0.0
+            world.spent(flops() + in_stack, time.perf_counter() - began)
             if done.step in world.look_at and world.rank == 0:
                 if ahead is not None:
                     ahead.settle()
@@ -150,18 +148,19 @@ def fit(
                 engine.train()
             curve.append(done)
             world.report(done)
-            due, stopping = world.checkpoint_every and (step + 1) % world.checkpoint_every == 0, world.stopping()
+            due = world.checkpoint_every and done.step % world.checkpoint_every == 0
+            stopping = world.stopping()
             if world.scratch is not None and (due or stopping):
                 checkpoints.save(engine, world, curve)
             if stopping:
-                raise Stopped(f"after step {step + 1}")
+                raise Stopped(f"after step {done.step}")
     model.eval()
     return curve
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Steps(Generic[B]):
-    """What the steps of a training have in common."""
+    """What the steps of a training have in common. prepare_gradients: as `_gradients_for_optimizer` gives it."""
 
     engine: DeepSpeedEngine
     loss: Callable[[Encode, B], Mapping[str, Tensor]]
@@ -170,10 +169,10 @@ class _Steps(Generic[B]):
     seed: int
     world: World
     micro: MicroBatch | None
-    settle: Callable[[], None]
+    prepare_gradients: Callable[[], None]
 
     def take(self, step: int) -> Progress:
-        """One step. Its figures are read when all of it was asked for: a GPU is behind by then, and goes on."""
+        """One step, counted from 0. Its figures are read last: a GPU, which is behind by then, need not wait."""
         began = time.perf_counter()
         engine, micro, batch = self.engine, self.micro, self.batches(step)
         rate = max(group["lr"] for group in engine.optimizer.param_groups)
@@ -183,7 +182,7 @@ class _Steps(Generic[B]):
             return _gradients(engine, self.loss, batch, self.world)
 
         figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
-        self.settle()
+        self.prepare_gradients()
         with state_told(self.world.seat):  # the first step lays the optimiser's state out
             engine.step()
         values = figures.read()
@@ -202,6 +201,26 @@ class _Steps(Generic[B]):
         )
 
 
+@contextmanager
+def _gradients_for_optimizer(model: nn.Module, recipe: Recipe, world: World) -> Iterator[Callable[[], None]]:
+    """Within, a function to call between the backward pass and the update: it clips the gradients.
+
+    On one CPU it also makes dense gradients of large tables from those of their rows. ZeRO clips by itself.
+    """
+    on_cpu = torch.device(world.device).type == "cpu"
+    tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
+    learnt = [one for one in model.parameters() if one.requires_grad]  # policies learn by themselves, in between
+    clipped = learnt if recipe.clip_norm and not world.zero_stage else []
+
+    def prepare() -> None:
+        tables.sum()
+        clip(clipped, recipe.clip_norm, workers=world.size)
+        tables.lay()
+
+    with tables.in_use():
+        yield prepare
+
+
 def _with_halves(
     loss: Callable[[Encode, B], Mapping[str, Tensor]], copies: Sequence[Half]
 ) -> Callable[[Encode, B], Mapping[str, Tensor]]:
@@ -213,7 +232,10 @@ def _with_halves(
 
 @dataclass(frozen=True)
 class _Figures:
-    """A step's terms and their sum, averaged over the workers, on their way here. learnt: those with gradient."""
+    """A step's terms and their sum, averaged over the workers, on their way from the device.
+
+    learnt: the names of the terms with gradient.
+    """
 
     names: Sequence[str]
     learnt: Sequence[str]
@@ -234,11 +256,11 @@ class _Figures:
 def _gradients(
     engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, world: World
 ) -> _Figures:
-    """Of a step's batch, left at the parameters."""
+    """The backward pass of a step, which leaves the gradients at the parameters; and the step's figures."""
     terms = loss(engine, batch)
     learnt = [name for name, term in terms.items() if term.requires_grad]
     total = torch.stack([terms[name] for name in learnt]).sum()
-    figures = _Figures.of(terms, learnt, total, world)  # on their way before the pass back begins
+    figures = _Figures.of(terms, learnt, total, world)  # on their way before the backward pass begins
     engine.backward(total)
     if world.seat is not None:
         world.seat.backward()
