@@ -1,9 +1,9 @@
 """Which claims were written down before their outcome could be seen?
 
 A claim is known by what it says: the recipes of its arms, backbone, metric, expectation, margins and the group
-it is corrected with. What it, its arms or its study are called is no part of that, nor the order of its parts. The
-seeds and the rows that it was declared with are written beside it. A study that has written nothing down yet
-inherits what other studies of the ledger wrote of the same claims on the same rows.
+it is corrected with. The names of the claim, its arms and its study are no part of that, nor is the order of its
+parts. Its seeds and rows are written beside it. A study that has written nothing down yet inherits what other
+studies of the ledger wrote of the same claims on the same rows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
-from orchestration.verdicts.declared_rows import elsewhere, elsewhere_in_words, rows_of, seen_there
-from orchestration.verdicts.declared_seeds import differ, in_words, seeds_of
+from orchestration.verdicts.declared_rows import on_other_rows, other_rows_in_words, rows_of, seen_there
+from orchestration.verdicts.declared_seeds import on_other_seeds, other_seeds_in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.seen import could_be_seen
 
@@ -28,20 +28,19 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-Order = Callable[[Iterable[Any]], list[Any]]  # that the parts of a claim are written in
+Order = Callable[[Iterable[Any]], list[Any]]  # in which the parts of a claim enter its digest
 ANY: Order = partial(sorted, key=canonical)
-AS_GIVEN: Order = list  # in ledgers of before
-# Written down, and not said by the comparison itself
+AS_GIVEN: Order = list  # the order of the file, which digests in old ledgers depend on
+# Fields of a claim as it is written down that its comparison itself does not say
 NAMES = ("claim", "seen", "seeds", "says", "rows", "made_on", "of")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawn:
-    """Claims that were declared before they could be seen and that the study makes no longer, or with other seeds,
-    or on other rows: they stay counted.
+    """Claims declared before they could be seen that the study makes no longer, or not as they were declared.
 
-    nulls: as of a claim, over all backbones on which that is so. words: what became of them, for a reader. still:
-    the study makes them, as exploratory ones.
+    They stay counted. nulls: their null hypotheses, over all backbones concerned. words: what became of them, for
+    a reader. still: the study makes them yet, with other seeds or on other rows, as exploratory ones.
     """
 
     group: str | None
@@ -51,16 +50,16 @@ class Withdrawn:
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
-    """Write the study's comparisons down before its first run. A later call changes nothing but what can be put
-    right (`righted`). Returns what stands there.
+    """Write the study's comparisons down before its first run, and return what stands there.
 
-    A claim whose two arms have scores already is written down as seen, unless a study that declared it before is
-    its source; then with the claims it was declared with, since it is corrected with them, and with its seeds.
+    A later call changes nothing but what may still be mended (`mended`). A claim whose two arms have scores
+    already is written down as seen, unless another study declared it before that. Then it keeps the seeds of that
+    declaration, and the claims declared in one group with it are written down too: it is corrected with them.
     """
     records = StudyRecords(study, runs, ledger)
     first = ledger.declared(study.name)
     if first is not None:
-        claims = righted(first, records).claims
+        claims = mended(first, records).claims
         return first if claims == first.claims else ledger.redeclare(study.name, claims)
     inherited = _inherited(records)
     own = [
@@ -74,7 +73,8 @@ def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
 
 
 def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | None) -> dict[str, Any]:
-    """Whether a claim is seen as it is written down, and its seeds; as for whoever declared it before, if so."""
+    """Whether a claim counts as seen when it is written down, and its seeds; both as another study declared it
+    before, if one did."""
     seen = could_be_seen(records, claim)
     before = _before(inherited, records, claim) if seen else None
     if before is not None:
@@ -83,18 +83,21 @@ def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | N
     return {"seen": seen, **(seeds_of(records.study) if trained else {})}
 
 
-def righted(declaration: Declaration, records: StudyRecords) -> Declaration:
-    """What was declared, with the study's seeds while the ledger is empty and with its rows where nothing can have
-    been seen on those of before: the file, or the script, was corrected."""
+def mended(declaration: Declaration, records: StudyRecords) -> Declaration:
+    """The declaration with the study's present seeds and rows, as far as nothing was seen with the others.
+
+    Seeds may be mended while the ledger is empty, the rows of a claim while no pair has scores on the old ones.
+    """
     now, made = seeds_of(records.study), _made(records)
-    other_seeds = any(differ(claim, now) for claim in declaration.claims) and not records.ledger.entries()
+    reseeded = any(on_other_seeds(claim, now) for claim in declaration.claims) and not records.ledger.entries()
 
-    def right(claim: Mapping[str, Any]) -> Mapping[str, Any]:
-        own, seeds = _still(claim, made), now if other_seeds and differ(claim, now) else {}
-        corrected = own and elsewhere(claim, records, own[0]) and not seen_there(claim, records, own[0])
-        return {**claim, **seeds, **(rows_of(records, own[0]) if corrected else {})}
+    def mend(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = _still(claim, made)
+        seeds = now if reseeded and on_other_seeds(claim, now) else {}
+        unseen = own and on_other_rows(claim, records, own[0]) and not seen_there(claim, records, own[0])
+        return {**claim, **seeds, **(rows_of(records, own[0]) if unseen else {})}
 
-    return replace(declaration, claims=tuple(map(right, declaration.claims)))
+    return replace(declaration, claims=tuple(map(mend, declaration.claims)))
 
 
 def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tuple[Declared, bool]]:
@@ -110,7 +113,7 @@ def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tu
 def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
     written = _written(declaration, records, claim) if declaration else None
     if written is not None:
-        changed = differ(written, seeds_of(records.study)) or elsewhere(written, records, claim)
+        changed = on_other_seeds(written, seeds_of(records.study)) or on_other_rows(written, records, claim)
         return bool(written.get("seen")) or changed
     return declaration is not None or could_be_seen(records, claim)
 
@@ -131,7 +134,7 @@ def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Wi
     for claim in claims:
         if "says" in claim:
             gone = sum(digest not in made for digest in claim["says"].values())
-        else:  # of before, by its words alone
+        else:  # in an old ledger: known by its words alone
             gone = 0 if _words(claim) in words else len(records.study.backbones)
         if gone:
             found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_farewell(claim)))
@@ -156,16 +159,16 @@ def _still(claim: Mapping[str, Any], made: Mapping[str, Declared]) -> list[Decla
 def _reseeded(
     records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
 ) -> list[Withdrawn]:
-    """Of the claims those that the study makes with other seeds, by group and by the seeds they had."""
+    """Those of the declared claims that the study makes with other seeds, by group and by their former seeds."""
     now = seeds_of(records.study)
     alike: dict[bytes, list[tuple[Mapping[str, Any], int]]] = {}
-    for claim in (claim for claim in claims if differ(claim, now)):
+    for claim in (claim for claim in claims if on_other_seeds(claim, now)):
         if still := len(_still(claim, made)):
             alike.setdefault(canonical([claim.get("family"), claim["seeds"]]), []).append((claim, still))
-    if not alike or not records.ledger.entries():  # which is empty: they can be put right
+    if not alike or not records.ledger.entries():  # in an empty ledger they are mended instead
         return []
     return [
-        _exploratory_now(own, in_words([claim["claim"] for claim, _ in own], own[0][0]["seeds"], now["seeds"]))
+        _exploratory_now(own, other_seeds_in_words(_named(own), own[0][0]["seeds"], now["seeds"]))
         for own in alike.values()
     ]
 
@@ -173,17 +176,18 @@ def _reseeded(
 def _on_other_rows(
     records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
 ) -> list[Withdrawn]:
-    """Of the claims those that the study makes with their own seeds, but on other rows, by group."""
+    """Those of the declared claims that the study makes with the seeds declared, but on other rows, by group."""
     now = seeds_of(records.study)
     by_group: dict[str | None, list[tuple[Mapping[str, Any], int]]] = {}
-    for claim in (claim for claim in claims if not differ(claim, now)):
+    for claim in (claim for claim in claims if not on_other_seeds(claim, now)):
         own = _still(claim, made)
-        if own and elsewhere(claim, records, own[0]):
+        if own and on_other_rows(claim, records, own[0]):
             by_group.setdefault(claim.get("family"), []).append((claim, len(own)))
-    return [
-        _exploratory_now(own, elsewhere_in_words([claim["claim"] for claim, _ in own]))
-        for own in by_group.values()
-    ]
+    return [_exploratory_now(own, other_rows_in_words(_named(own))) for own in by_group.values()]
+
+
+def _named(own: Sequence[tuple[Mapping[str, Any], int]]) -> list[str]:
+    return [claim["claim"] for claim, _ in own]
 
 
 def _exploratory_now(own: Sequence[tuple[Mapping[str, Any], int]], words: str) -> Withdrawn:
@@ -216,11 +220,11 @@ def _farewell(claim: Mapping[str, Any]) -> str:
 
 
 def _inherited(records: StudyRecords) -> Declaration | None:
-    """The claims of other studies that say what this one's say, on the same rows, in the order of this study.
+    """What other studies declared of this study's claims, on the same rows, in the order of this study.
 
-    And behind them those that they were declared with, to be corrected together, and that this study does not
-    make: `of` names the study. None while nothing of this study's claims can be seen: they are its own then, and
-    no other study is read.
+    Then the claims that were declared in one group with those and that this study does not make, since all of them
+    are corrected together: `of` names their study. None while no claim of this study can be seen: it declares its
+    claims itself then, and no other study is read.
     """
     if not any(could_be_seen(records, claim) for claim in records.study.compare):
         return None
@@ -228,28 +232,25 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     for one in records.ledger.declarations():
         for claim in one.claims:
             others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
-    own = [
-        ([_says(records, claim, order) for order in (ANY, AS_GIVEN)], rows_of(records, claim)["rows"])
-        for claim in records.study.compare
-    ]
-    found: list[Mapping[str, Any]] = []  # an unseen one, if any, and of these one with the study's seeds
-    now = seeds_of(records.study)
-    sources: dict[tuple[str, Any], Declaration] = {}  # with the group of claims
-    for says, rows in own:
+    now, made = seeds_of(records.study), set[bytes]()
+    found: list[Mapping[str, Any]] = []
+    sources: dict[tuple[str, Any], Declaration] = {}  # study and group of the claims that were declared unseen
+    for own in records.study.compare:
+        says, rows = [_says(records, own, order) for order in (ANY, AS_GIVEN)], rows_of(records, own)["rows"]
+        made.update(map(canonical, says))
         known = dict.fromkeys(canonical([one, rows]) for one in says)
-        alike = [one for key in known for one in others.get(key, ())]
-        if alike:
-            one, claim = min(alike, key=lambda pair: (bool(pair[1].get("seen")), differ(pair[1], now)))
+        alike = [pair for key in known for pair in others.get(key, ())]
+        if alike:  # an unseen one, if any, and of these one with the study's seeds
+            source, claim = min(alike, key=lambda pair: (bool(pair[1].get("seen")), on_other_seeds(pair[1], now)))
             found.append(claim)
             if not claim.get("seen"):
-                sources.setdefault((one.study, claim.get("family")), one)
+                sources.setdefault((source.study, claim.get("family")), source)
     if not found:
         return None
-    made = {canonical(one) for says, _ in own for one in says}
     beside = [
         {"of": study, **other}
-        for (study, group), one in sources.items()
-        for other in one.claims
+        for (study, group), source in sources.items()
+        for other in source.claims
         if other.get("family") == group and not other.get("seen") and canonical(other.get("says")) not in made
     ]
     found += {canonical(claim): claim for claim in beside}.values()  # each once
@@ -258,7 +259,7 @@ def _inherited(records: StudyRecords) -> Declaration | None:
 
 
 def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
-    """A claim as it was declared before it could be seen, on all backbones and with the same seeds there."""
+    """A claim as it was declared before it could be seen; None unless on all backbones, with equal seeds."""
     judged = claim.each(records.study.backbones)
     written = [_written(inherited, records, one) if inherited else None for one in judged]
     known = [one for one in written if one is not None and not one.get("seen")]
@@ -267,9 +268,9 @@ def _before(inherited: Declaration | None, records: StudyRecords, claim: Declare
 
 
 def _written(declaration: Declaration, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
-    """A judged claim as it was written down, by whatever name.
+    """A judged claim as it was written down, under whatever name.
 
-    Ledgers of before hold its words alone, without the recipes: the arms' names stand for them there.
+    Old ledgers hold its words alone: there the names of the arms stand for their recipes.
     """
     said, words = [_digest(records, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
     for one in declaration.claims:
@@ -322,8 +323,8 @@ def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
 
 def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
     """Id of a judged claim -> the same with recipes for the names of arms; as it is where two have one recipe."""
-    study, found = records.study, {}
-    for claim in (one.resolved(study.figures) for own in study.compare for one in own.each(study.backbones)):
+    found = {}
+    for claim in records.study.claims:
         recipes = {arm: canonical(_recipe(records, arm, on)) for arm, on in sides_of(claim.parts)}
         names = {arm: hashlib.sha256(recipe).hexdigest()[:16] for arm, recipe in recipes.items()}
         apart = len(set(names.values())) == len(names)

@@ -1,5 +1,7 @@
-"""The rows that a claim was declared on: what its arms are trained on, a script of theirs among it, and what its
-metrics are measured on. Others, chosen after a look, are another test."""
+"""The rows that a claim was declared on: what its arms train on, be it by a script, and what its metrics measure.
+
+Other rows, chosen after a look, are another test.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
     }
 
 
-def elsewhere(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
-    """Whether a claim was declared on other rows than the study's; ledgers of before do not tell."""
+def on_other_rows(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
+    """Whether a claim was declared on other rows than the study's; old ledgers do not tell."""
     return "made_on" in written and written["rows"] != rows_of(records, claim)["rows"]
 
 
@@ -51,7 +53,7 @@ def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declare
     return not known or could_be_seen(replace(records, runs=runs, held=None), claim)
 
 
-def elsewhere_in_words(claims: Sequence[str]) -> str:
+def other_rows_in_words(claims: Sequence[str]) -> str:
     """What a reader is told of claims that were declared on other rows, and what would show them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (

@@ -1,4 +1,4 @@
-"""The seeds that a claim was declared with. More of them, or others, chosen after a look, are another test."""
+"""The seeds that a claim was declared with. More seeds, or others, chosen after a look, are another test."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def seeds_of(study: Study) -> dict[str, Any]:
     return {"seeds": grow if seeds.reserve else sorted(seeds.initial)}
 
 
-def differ(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a claim was declared with other seeds; ledgers of before do not tell.
+def on_other_seeds(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a claim was declared with other seeds; old ledgers do not tell.
 
     Seeds that grow may grow further than was declared: their test holds at any time.
     """
@@ -29,7 +29,7 @@ def differ(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return first != second
 
 
-def in_words(claims: Sequence[str], first: Any, now: Any) -> str:
+def other_seeds_in_words(claims: Sequence[str], first: Any, now: Any) -> str:
     """What a reader is told of claims that were declared with other seeds, and what would show them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (
