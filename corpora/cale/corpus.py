@@ -46,7 +46,7 @@ def fingerprint_of_test(data: CaleData) -> str:
 
 
 def former_fingerprint(data: CaleData) -> str:
-    """The one name of all rows in ledgers of before scores had entries of their own, without sets of others."""
+    """The one name of all rows in old ledgers, where scores had no entries of their own; without others' sets."""
     none = hashlib.sha256(repr({"lscd": {}, "cosimlex": {}, "wic": {}}).encode()).hexdigest()
     sizes = {name: getattr(data, name) for name in SIZES}
     return key_of({"spcd": _spcd(data)[0], "sizes": sizes, "evaluation": none})
@@ -120,7 +120,7 @@ def _either(pairs: OccurrencePairs, marked: np.ndarray) -> np.ndarray:
 
 
 def _held(data: CaleData) -> dict[str, Any]:
-    """What names the sentences that do not train; nothing where all may, as ledgers of before know it."""
+    """What names the sentences that do not train; nothing where all may, as in old ledgers."""
     return {"held": [data.seed, data.held_sentences]} if data.held_sentences else {}
 
 

@@ -24,7 +24,7 @@ from corpora.store.cache import digest_of, entry, key_of
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
-COUNTED = "by every sense of a dictionary"  # whether a term has one: corpora of before counted those left of them
+COUNTED = "by every sense of a dictionary"  # whether a term has one: old corpora counted the senses left
 
 
 def fingerprint(data: ConceptData) -> str:

@@ -218,7 +218,7 @@ def fingerprint(data: PairData) -> str:
 
 
 def former_fingerprint(data: PairData) -> str:
-    """The one name of training and test rows in ledgers of before scores had entries of their own."""
+    """The one name of training and test rows in old ledgers, where scores had no entries of their own."""
     return key_of({"tasks": [load_task(name, data).fingerprint() for name in data.tasks], **_targets(data)})
 
 

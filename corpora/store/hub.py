@@ -89,7 +89,7 @@ def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
 def own_cache(folder: Path) -> Iterator[None]:
     """Within, `datasets` keeps what it makes of this local folder under a name of the folder's content.
 
-    By itself it goes by the folder's last name alone, and gives the rows of another folder, or of before.
+    By itself it goes by the folder's last name alone, and gives the rows of another folder, or old ones of this.
     """
     from datasets import config
 

@@ -28,7 +28,7 @@ Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answe
 EncodeTexts = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
 MADE_UP_WIDTH = 8  # whatever it is, the same figures come out
-UNSCALED = "unscaled"  # texts, as vectors of other lengths than 1
+UNSCALED = "unscaled"  # the kind of reading that leaves vectors their own lengths
 
 
 def made_up_vectors(draws: np.random.Generator, texts: Sequence[Any]) -> np.ndarray:
@@ -54,13 +54,13 @@ class Task(Generic[Data, Text]):
 
     A threshold is no metric: `score` may yield figures that are neither better nor worse, to be recorded alone.
     texts(data): everything `score` will want encoded. score(data, encode): the figures with their items, where
-    encode takes N of those texts to (N, D) float32. reads: what those texts are; an encoder says what it reads.
-    unscaled: lengths of vectors tell something, so an encoder that reads UNSCALED is read so.
-    own_unit: its figures are no scores, so that no published spread of scores tells of them. made_up: answers of
-    no meaning to N texts, by which the task is tried before anything is trained. item_texts(data, metric): what a
-    person reads of the metric's items, by their names; None where the names say it all. counted: what a group of
-    its items is, in the plural ("concepts"), where a person would count those; "" where each item counts.
-    version is raised when the same rows would be scored otherwise.
+    encode takes N of those texts to (N, D) float32. reads: of what kind those texts are; an encoder says which
+    kinds it reads. unscaled: the lengths of vectors matter, so texts are encoded without making them 1 where the
+    encoder can do that. own_unit: its figures are no scores, such as distances, so that the published spread of
+    scores says nothing about them. made_up: meaningless answers to N texts, with which the task is tried before
+    anything is trained. item_texts(data, metric): item name -> what a person reads of it; None where the names say
+    it all. counted: what a group of its items is, in the plural ("concepts"), where a person would count groups;
+    "" where each item counts. version is raised when the same rows would be scored otherwise.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Task(Generic[Data, Text]):
         return self.fingerprint_of(self.version)
 
     def fingerprint_of(self, version: int) -> str:
-        """The fingerprint that the task had as this version of it: scores of before are found by it."""
+        """The fingerprint of this version of the task: by that of an earlier one, earlier scores are found."""
         content = json.dumps([self.name, version, self.benchmark.fingerprint()])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -166,11 +166,11 @@ def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
 
 
 def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tuple[Task[Any, Any], list[Score]]]:
-    """Each task with its scores, every distinct text of all tasks encoded once, in one call for each kind of text.
+    """Each task with its scores. Every distinct text of all tasks is encoded once, in one call for each kind.
 
-    What a task asks for beyond its texts is encoded when it asks.
-    ValueError, naming task and text, when the encoding of a text is not usable, for a task that reads what the
-    encoder does not, and for scores that no ledger or verdict could take.
+    What a task asks for beyond its `texts` is encoded when it asks.
+    ValueError, naming task and text, when the encoding of a text is not usable, when a task reads what the encoder
+    does not, and when no ledger or verdict could take its scores.
     """
     unread = [task for task in tasks if task.reads not in readers]
     if unread:
@@ -205,7 +205,7 @@ def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
 
 
 def _encoded(tasks: Sequence[Task[Any, Any]], data: Mapping[str, Any], encode: Encode) -> Encode:
-    """Look-up of the vectors of all texts of these tasks, and encoding of others."""
+    """The texts of these tasks, encoded now: a function that looks vectors up, and encodes any other text."""
     wanted = {task.name: tuple(task.texts(data[task.name])) for task in tasks}
     row_of = {text: row for row, text in enumerate(dict.fromkeys(t for texts in wanted.values() for t in texts))}
     answers = _checked(encode(list(row_of)), row_of, wanted) if row_of else None

@@ -39,7 +39,7 @@ class ArmSeen:
 
 @dataclass(frozen=True)
 class RowsOf:
-    """What becomes of the rows of a data set: how many train, how many are held out for what, and left out why.
+    """What becomes of the rows of a data set: how many train; how many are held out, for what; left out, and why.
 
     Arms may draw from those that train, and need not come to all.
     """
@@ -61,7 +61,7 @@ class RowsOf:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStudy:
-    """What a study of the family cannot do without and no default can be: an example, for a person to put right.
+    """An example of what a study of the family must say and no default can, for a person to put right.
 
     data, train: these blocks as a file has them. untrained: what an arm sets beside `train: false`. told: field of
     a block -> the comment on it.
@@ -154,18 +154,22 @@ class Family(Protocol):
     """A training objective with its data, its tasks and the space in which its settings are searched.
 
     settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
-    second. stacked: all runs of a job train as one model. shape: what arms have in common whose runs can train as
-    one stack of encoders (`trainers.encoders.stack`), from their settings; ValueError for one whose runs cannot;
-    None for a family without such runs. space: the settings that a search may move; empty where
-    there is none. needs_backbone: whether a study must name one. dev_apart: tasks named dev/... are measured on a
-    part of the training rows that is then left out of training, so that only a search may name them.
+    second.
+    stacked: all runs of a job train as one model.
+    shape: a key of an arm's settings. Runs of equal shape can train as one stack of encoders
+    (`trainers.encoders.stack`); ValueError for an arm whose runs cannot; None for a family without such runs.
+    space: the settings that a search may move; empty where there is none.
+    needs_backbone: whether a study must name one.
+    dev_apart: tasks named dev/... are measured on a part of the training rows, which is then left out of training,
+    so that only a search may name them.
     distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
-    arm_plots: what it plots of whole runs, where they have the figures. streams: those that its trainings draw
-    from and that may have a seed of their own; `trainers.engine.streams`. imports: the modules that its runs
-    need, imported once in every lane. headroom: from a data block and a backbone's name, what each of its data
-    sets leaves to gain, before any training; None for a family that cannot tell. spread: how far the headline of
-    one recipe moves between seeds, as a standard deviation with its source, for studies without finished pairs;
-    None where no public figure is known.
+    arm_plots: what it plots of whole runs, where they have the figures.
+    streams: the random streams of its trainings that may have a seed of their own (`trainers.engine.streams`).
+    imports: the modules that its runs need, imported once in every lane.
+    headroom: data block, backbone's name -> what each data set leaves to gain, before any training; None for a
+    family that cannot tell.
+    spread: how far the headline of one recipe moves between seeds, as a standard deviation with its source, for
+    studies without finished pairs; None where no public figure is known.
     """
 
     @property
@@ -217,17 +221,17 @@ class Family(Protocol):
         ...
 
     def in_bf16(self, settings: Any) -> Mapping[str, Any]:
-        """What defines a model besides where it runs in bf16: what is computed there in another way than before,
-        and in fp32 as it was."""
+        """What defines a model in bf16 besides `defining`: a name for each thing that bf16, unlike fp32, computes
+        otherwise than an older semray did, so that such runs have other ids."""
         ...
 
     def caveats(self, sides: Sequence[ArmSeen], data: Any, figures: Sequence[str]) -> tuple[str, ...]:
-        """What a reader must know of a claim on these figures beside its verdict, as runs and data show it: such
-        as that what the arms are to differ in did not come about."""
+        """Remarks beside the verdict of a claim on these figures, as runs and data give cause for them: such as
+        that the arms in truth do not differ in what they are meant to differ in."""
         ...
 
     def learns(self, settings: Any) -> bool:
-        """Whether the rows of the corpus have any part in what such an arm says."""
+        """Whether the corpus has any part in the scores of such an arm."""
         ...
 
     def fingerprint(self, data: Any) -> str:
@@ -239,8 +243,7 @@ class Family(Protocol):
         ...
 
     def former_fingerprint(self, data: Any) -> str:
-        """The name that training and test rows had together in ledgers of before; "" for a family that had
-        none."""
+        """The one name of training and test rows in old ledgers; "" for a family of which they hold none."""
         ...
 
     def opened_by(self, folder: Path) -> str:
@@ -249,12 +252,11 @@ class Family(Protocol):
         ...
 
     def check(self, study: Study) -> None:
-        """What arms and data get wrong together, found before any of them is opened. ValueError says what."""
+        """ValueError for arms and data that do not go together, as far as that shows before data are opened."""
         ...
 
     def slips(self, study: Study) -> Sequence[str]:
-        """What arms and data may well be and yet are hardly meant to be, for the plan to warn of: each with the
-        arms, the field and the value."""
+        """Warnings for the plan: settings that are allowed and hardly meant, each with arms, field and value."""
         ...
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
@@ -263,9 +265,9 @@ class Family(Protocol):
         ...
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
-        """Train and score the runs of a job, each result as soon as it is whole; a trained model is scored
-        alone. Of several runs those that fail are told of at the end, by RunsFailed, and keep no other from its
-        results."""
+        """Train and score the runs of a job, and give each result as soon as it is whole. A run whose model
+        `job.models` holds is only scored. Where one of several runs fails the others go on; RunsFailed tells of it
+        at the end."""
         ...
 
 

@@ -52,20 +52,22 @@ FirstCheck = Callable[["Study"], None]
 class EncoderFamily:
     """A family of encoders; see `contract.Family` for what is asked of each.
 
-    A new one must give the first six, those without a default, and mostly has own_tasks; all others wait until
-    they are missed. examples/family is one to begin with, as `semray init family` writes it.
+    A new family must give the first six fields, and mostly has own_tasks; the others can wait until they are
+    missed. examples/family is one to begin with, as `semray init family` writes it.
 
-    trainer: imports the module that reads and fits its encoders, and torch with it; a run alone needs it. fits:
-    whether an arm is made by `fit`; one that is not trained may be, where a part of it is made from the corpus.
-    keeps: whether what `fit` made is kept in the ledger, from which a task more is scored; else it is made again.
-    told: what the report is to say of an encoder, such as a stand-in for a real part of it; told_of_corpus: what
-    it is to say of the rows that an arm is made from. rows_of: what a plan is to say of a corpus's rows.
-    shape: of arms whose encoders train through `engine.loop`; `shape_by` makes one.
-    own_tasks: those on the family's own corpus, beside the field's. sizes: the fields of `data:` that decide how
-    much there is to measure on, for messages. checks: what only a look at corpus and backbones finds; ValueError
-    names field, value and what is accepted. first_checks: what arms and data show together, before any is opened.
-    slips: what of that is to be warned of and not refused. by_library: sentence-transformers reads the backbones,
-    of more kinds than an `Encoder` does.
+    trainer: imports the module that reads and fits its encoders, and torch with it; only a run calls it.
+    fits: whether an arm is made by `fit`. An untrained arm may be, where it takes a part from the corpus.
+    keeps: whether the ledger keeps what `fit` made, so that another task is scored without training again.
+    told, told_of_corpus: what the report says of an encoder, such as a stand-in for a real part of it; and of the
+    rows that an arm is made from.
+    rows_of: what a plan says of a corpus's rows.
+    shape: for arms whose encoders train through `engine.loop`; `shape_by` makes one.
+    own_tasks: those on the family's own corpus, beside the field's.
+    sizes: the fields of `data:` that decide how much there is to measure on, for messages.
+    first_checks, checks: what refuses a study before data are opened, and with corpus and backbones at hand;
+    ValueError names field, value and what is accepted.
+    slips: warnings, where nothing is refused.
+    by_library: sentence-transformers reads the backbones, of more kinds than an `Encoder` does.
     """
 
     settings: type[Settings]
@@ -154,12 +156,12 @@ class EncoderFamily:
         fitted: Mapping[str, _Fitted | Exception] = {}
         held = [run for run in job.runs if run.id in job.models]
         left = [run for run in job.runs if run.id not in job.models]
-        for run in (*held, *left):  # what the scores of those cost is no part of the others' training
+        for run in (*held, *left):  # held first, so that their scoring is not billed to the others' training
             if run.stacked and run.id not in job.models and not fitted:
                 fitted = self._stacked(left, world)
             try:
                 yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
-            except Exception as error:  # whatever it is, it is this run's own, and told of at the end
+            except Exception as error:  # this run's own, whatever it is; the others go on
                 if len(job.runs) == 1:
                     raise
                 failed[run.id] = error
@@ -222,8 +224,8 @@ class EncoderFamily:
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What a run's training gave. seconds: of loading its data and of training. seat: of one that was trained with
-    others."""
+    """What a run's training gave. seconds: of loading its data and of training. seat: its place among the runs
+    that it was trained with; None for a run trained alone."""
 
     encoder: FamilyEncoder
     curve: Sequence[Progress]
@@ -238,9 +240,9 @@ class _Fitted:
 
 
 class _Clock:
-    """The seconds of a training from now on, or its share of those of several, with those of earlier attempts.
+    """Counts the seconds of a training, or its share of those of a stack, earlier attempts included.
 
-    They are kept in a checkpoint beside the rest of the run's cost, up to there.
+    A checkpoint keeps the seconds up to it, with the rest of what the run has cost.
     """
 
     def __init__(self, seat: Seat | None) -> None:
@@ -251,7 +253,7 @@ class _Clock:
         return self._earlier + share * (time.perf_counter() - self._began)
 
     def beside(self, world: World) -> World:
-        """The world with this clock's time in what it says the run has cost."""
+        """The world, in which checkpoints keep this clock's seconds and give them back."""
 
         def go_on(cost: Mapping[str, float]) -> None:
             self._earlier = cost.get(TRAINING, 0.0)
@@ -261,8 +263,10 @@ class _Clock:
 
 
 def shape_by(*fields: str) -> Callable[[Any], Hashable]:
-    """The shape of an arm: these settings, which say how long and on how much text it trains. ValueError for one
-    whose texts pass in parts."""
+    """A family's `shape`: these settings of an arm, which say how long and on how much text it trains.
+
+    It raises ValueError for an arm whose texts pass in parts.
+    """
 
     def shape(settings: Any) -> Hashable:
         if settings.train and getattr(settings, "micro_batch", None) is not None:

@@ -75,7 +75,7 @@ def _failure(storage: Storage, run_id: str, body: Mapping[str, Any]) -> Failure:
 
 
 def _run(run_id: str, fields: Mapping[str, Any]) -> Run:
-    """The run that a record is named by, whose seal does not tell in ledgers of before."""
+    """The run that a record is named by, whose seal does not tell in old ledgers."""
     run = Run.from_dict(fields)
     own = former_id(fields) if "evaluate" in fields else run.id
     if own != run_id:

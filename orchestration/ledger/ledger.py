@@ -104,7 +104,7 @@ class Ledger:
         return self._storage.taken(entry)
 
     def held(self, runs: Iterable[Run]) -> frozenset[str]:
-        """The entries of these runs that are there, those of before among them. StudyError as `entries`.
+        """The entries of these runs that are there, old ones among them. StudyError as `entries`.
 
         On an object store this takes few requests however many entries of others there are.
         """
@@ -129,7 +129,7 @@ class Ledger:
         return self.has(self._trained(run))
 
     def entries_of(self, run: Run) -> tuple[str, ...]:
-        """Where a finished run lies: its own entries, or the one of before where some of those are not there."""
+        """Where a finished run lies: its own entries, or its old one where some of those are not there."""
         if not run.former:
             return run.entries
         return run.among([entry for entry in (run.former, *run.entries) if self.has(entry)])
@@ -520,7 +520,7 @@ class Ledger:
         return Files.of(entry, place, read, columns)
 
     def _trained(self, run: Run) -> str:
-        """The entry with a run's training: its own, or the one of before."""
+        """The entry with a run's training: its own, or its old one."""
         return run.former if run.former and not self.has(run.id) and self.has(run.former) else run.id
 
     def _room(self) -> Path:

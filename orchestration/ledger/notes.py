@@ -45,7 +45,7 @@ def _digest(body: Mapping[str, Any], name: str = "") -> str:
 
 
 def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
-    """A JSON object, without its seal. Those of before have none, or one that does not cover their name.
+    """A JSON object, without its seal. Old notes have none, or one that does not cover their name.
 
     FileNotFoundError when there is none; LedgerError, with the remedy, for anything else, and for one that does
     not say what was sealed.

@@ -5,7 +5,7 @@
     .results/<entry>.<attempt>.<hex>/   the files, uploaded once and never moved
 
 The one request that creates a pointer is the commit, and the pointers are all the index there is: nothing can be
-in one and not in the other. Ledgers of before hold an entry's files in `<entry>/`, whole with `MARKER` among them;
+in one and not in the other. Old ledgers hold an entry's files in `<entry>/`, whole with `MARKER` among them;
 they are read and added to, and so is an entry that a person copied there.
 """
 
@@ -147,7 +147,7 @@ class ObjectStorage:
     def publish(self, staged: str, final: str) -> bool:
         """The first to create the pointer decides which staged folder becomes `final`."""
         pointer = self._pointer(staged)
-        if pointer is None and self._is_marked(staged):  # of before
+        if pointer is None and self._is_marked(staged):  # in an old ledger
             pointer = self._copied(staged)
         if pointer is None:
             if self.is_whole(final):  # another driver, that took this one for dead, was here meanwhile
@@ -186,7 +186,7 @@ class ObjectStorage:
             else:
                 self._delete(pointer.place)
         self.unlink(staged)
-        self._delete(staged)  # what a ledger of before held there
+        self._delete(staged)  # what an old ledger held there
 
     def move(self, name: str, to: str) -> None:
         if (pointer := self._pointer(name)) is not None:
@@ -224,7 +224,7 @@ class ObjectStorage:
         try:
             fields = json.loads(self.filesystem.cat_file(f"{self.root}/{_key(name)}", max_concurrency=1))
             return _Pointer(_result(fields["place"]), int(fields["files"]))
-        except (FileNotFoundError, IsADirectoryError):  # there may be a folder of before
+        except (FileNotFoundError, IsADirectoryError):  # there may be an old entry's folder
             return None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StudyError(
@@ -249,7 +249,7 @@ class ObjectStorage:
         return MARKER in self._below(name)
 
     def _former(self) -> set[str]:
-        """The entries of before."""
+        """The old entries."""
         found = {name for name in self._folders("") if not name.startswith(".")}
         if len(found) <= ONE_BY_ONE:
             return self._marked(found)

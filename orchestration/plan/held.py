@@ -23,10 +23,10 @@ def planned(study: Study, ledger: Ledger) -> Plan:
 
 
 def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
-    """What there is to report: the plan as `planned`, by the version of its tasks that the ledger holds most of.
+    """What there is to report: the plan by that version of the tasks of which the ledger holds most.
 
-    With the tasks that are of a version before the present one: by that a ledger is read as it was scored, until
-    the study is run again. All arms are of one version; runs of two are never compared.
+    And the names of the tasks that are read by their previous version: until the study is run again, the ledger
+    is reported as it was scored. All arms are of one version; runs of two versions are never compared.
     """
     facts = gather_facts(study)
     plan = _planned(study, ledger, _versions(facts))
@@ -34,7 +34,7 @@ def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
 
 
 def scored_before(names: tuple[str, ...]) -> tuple[str, ...]:
-    """What a reader is told of tasks whose scores are of a version before the present one: a line, or none."""
+    """A line for the reader about tasks whose scores are of the previous version; none where there are none."""
     if not names:
         return ()
     return (f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew",)
@@ -44,21 +44,22 @@ def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool =
     """What a plan rests on, in the precision of which the ledger holds most.
 
     `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
-    a report read on a laptop is about the runs of the cluster. held: how much there is of what would be planned.
-    as_scored: tasks may be of the version before, too.
+    a report read on a laptop is about the runs of the cluster. held: how much the ledger holds of what these facts
+    plan. as_scored: tasks may be of their previous version, too.
     """
     facts = gather_facts(study)
     return max(_readings(_versions(facts) if as_scored else [facts]), key=held)
 
 
 def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
+    """The plan of which the ledger holds most, over these versions of the tasks and both precisions."""
     readings = _readings(versions)
-    at_first = len(readings) if ledger.remote else 1  # where each request takes its time, all are made together
+    at_first = len(readings) if ledger.remote else 1  # a remote ledger answers one question about all as fast
     plans = _with_held(study, readings[:at_first], ledger)
     if all(one.left for one in plans):  # else no other reading could hold more
         plans += _with_held(study, readings[at_first:], ledger)
     plan = max(plans, key=lambda one: len(one.done))
-    timed = plan.done if plan.left else ()  # to estimate what the rest takes; to report needs none of it
+    timed = plan.done if plan.left else ()  # the time of the rest is estimated from these; a report needs none
     records = ledger.records(timed)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
     costs = _costs(records)
@@ -93,6 +94,6 @@ def _versions(facts: Facts) -> list[Facts]:
 
 
 def _readings(versions: Sequence[Facts]) -> list[Facts]:
-    """By what a ledger may be read, the likeliest first: of the present version, in this machine's precision."""
+    """The facts by which a ledger may be read, the likeliest first: present version, this machine's precision."""
     other: Precision = "fp32" if versions[0].precision == "bf16" else "bf16"
     return [one for facts in versions for one in (facts, replace(facts, precision=other))]

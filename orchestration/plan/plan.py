@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the world adds to a study: fingerprints of its backbones, by name, of the rows it trains on, of its
-    tasks.
+    """What the world adds to a study, so that runs get their ids: fingerprints of its backbones, rows and tasks.
 
-    former: the one fingerprint of all rows in ledgers of before, "" where no run of those could be this
-    study's. seconds: run id -> how long that run took, of runs the ledger holds. costs: run id -> what it
-    recorded of its cost. before: the same with each raised task as the version before it; None where none was
-    raised. A ledger is read by that, and nothing is scored by it.
+    former: the one fingerprint of all rows in old ledgers, "" where no run in those could be this study's.
+    seconds, costs: run id -> how long that run took and what it recorded of its cost, of runs the ledger holds.
+    before: the same facts with the previous version of each task that has one; None where no task has. By those a
+    ledger is read that was scored earlier; nothing is scored by them.
     """
 
     backbones: Mapping[str, str]
@@ -77,8 +76,8 @@ class Plan:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """What is left of the runs, as they execute: one by one, stacked as the study says, or all of a backbone
-        where the family trains these as one model."""
+        """What is left, as it executes: run by run, in stacks as the study says, or all runs of a backbone where
+        the family trains them as one model."""
         left = tuple(run.remaining(self.finished) for run in self.left)
         if not family(self.study.family).stacked:
             return self._stacks(left)
@@ -89,8 +88,10 @@ class Plan:
         )
 
     def _stacks(self, left: Sequence[Run]) -> tuple[Job, ...]:
-        """Runs that are trained, of one backbone and shape, so many at a time; all others alone. In the order in
-        which the first of each stands."""
+        """`runs_per_stack` at a time of the runs that train, of one backbone and shape; all others alone.
+
+        Stacks stand in the order of their first runs.
+        """
         most, shape = self.study.resources.runs_per_stack, family(self.study.family).shape
         stacks: list[list[Run]] = []
         open_stack: dict[Any, list[Run]] = {}
@@ -128,7 +129,7 @@ def by_arm(runs: Iterable[Run]) -> Mapping[tuple[str, str], Sequence[Run]]:
 
 
 def gather_facts(study: Study) -> Facts:
-    """Look at the models, the corpus and this machine. StudyError names everything that is missing, at once."""
+    """Look at the models, the corpus, the tasks and this machine. StudyError names all that is missing at once."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine.precision import best_precision
@@ -138,7 +139,7 @@ def gather_facts(study: Study) -> Facts:
 
     @contextmanager
     def noted(*errors: type[Exception], at: str = "") -> Iterator[None]:
-        """What goes wrong within the block is a problem among others."""
+        """Add what goes wrong within the block to the problems, and go on."""
         try:
             yield
         except errors as error:
@@ -150,8 +151,8 @@ def gather_facts(study: Study) -> Facts:
         if name == NO_BACKBONE and not of.needs_backbone:
             backbones[name] = ""
             continue
-        damage = noted(OSError, ValueError, at=f"backbones: {name}: ")  # of a file of it
-        with damage, noted(BackboneError):
+        damaged = noted(OSError, ValueError, at=f"backbones: {name}: ")  # one of its files
+        with damaged, noted(BackboneError):
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
     asked = _tasks(study)
     for task in asked:
@@ -188,7 +189,7 @@ def judged_by(study: Study, table: Tasks) -> tuple[str, ...]:
 
 
 def prepare(study: Study) -> None:
-    """Build or open what every run needs. StudyError for what only a close look finds, before any lane starts."""
+    """Build or open what every run needs, before any lane starts. StudyError for what only a close look finds."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, resolve_backbone
 
@@ -268,7 +269,7 @@ def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | N
 
 
 def _with_former(runs: Sequence[Run], study: Study, facts: Facts) -> Sequence[Run]:
-    """The runs with the ids that they had when their tasks were part of them; as they are where none had one."""
+    """The runs with the ids that they have in old ledgers, for families that have runs there."""
     if not facts.former:
         return runs
     groups = family(study.family).groups(study.data)

@@ -34,17 +34,17 @@ def run_of(entry: str) -> str:
 
 
 def is_encoder(backbone: str) -> bool:
-    """Whether a backbone's name is that of one: a study may do without."""
+    """Whether a backbone's name stands for an encoder: a study may do without one."""
     return backbone not in ("", NO_BACKBONE)
 
 
 def on(backbone: str) -> str:
-    """How a run or a claim is said to be of this backbone; nothing, where there is none."""
+    """The words by which a run or a claim names its backbone; none, where it has none."""
     return f" on {backbone}" if is_encoder(backbone) else ""
 
 
 def of_seed(seed: int | None) -> str:
-    """How a run is said to be of this seed; nothing, where its arm is not trained."""
+    """The words by which a run names its seed; none, where its arm is not trained."""
     return "" if seed is None else f", seed {seed}"
 
 
@@ -56,11 +56,10 @@ class Run:
     the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
     seed is None for an arm without training: its one result is paired with every seed. tasks: what the run is
     scored on, by name, with the fingerprint of each. corpus_fingerprint names what is trained on. former: the id
-    that the run had in ledgers where training and scores were one entry, and still has there. look_at: steps
-    after which development data are scored; like tasks and former, that changes no model and is no part of the
-    id. streams: the seeds of named streams that are not the run's own seed; `trainers.engine.streams`. stacked:
-    its layers run as one batch with those of other runs; which these are moves last digits alone, and is no part
-    of the id.
+    that the run has in old ledgers, where its training and scores are one entry. look_at: steps after which
+    development data are scored; like tasks and former, that changes no model and is no part of the id. streams:
+    the seeds of named streams that are not the run's own seed; `trainers.engine.streams`. stacked: its layers run
+    as one batch with those of other runs; which runs these are moves last digits alone, and is no part of the id.
     """
 
     family: str
@@ -124,11 +123,11 @@ class Run:
         return (self.id, *self._entry_of.values())
 
     def lacking(self, held: Collection[str]) -> tuple[str, ...]:
-        """Which of its entries are not among these; none where they hold the one of before."""
+        """Which of its entries are not among these; none where they hold its old entry, `former`."""
         return () if self.former in held else tuple(entry for entry in self.entries if entry not in held)
 
     def among(self, held: Collection[str]) -> tuple[str, ...]:
-        """Where a finished run lies: its own entries, or the one of before where some of those are not held."""
+        """Where a finished run lies: its own entries, or its old one where some of those are not held."""
         own = self.former not in held or all(entry in held for entry in self.entries)
         return self.entries if own else (self.former,)
 
@@ -151,13 +150,13 @@ class Run:
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Run:
-        """A run from what `to_dict` gave, also in ledgers of before, where it named tasks without their rows."""
+        """A run from what `to_dict` gave, also in old ledgers, where it named tasks without their rows."""
         known = {name: value for name, value in fields.items() if name != "evaluate"}
         return Run(**{**known, "look_at": tuple(fields.get("look_at", ()))})
 
 
 def former_id(fields: Mapping[str, Any]) -> str:
-    """The id of a run in ledgers of before, when its tasks and all rows were part of it.
+    """The id of a run in old ledgers, where its tasks and all rows are part of it.
 
     fields: of a run as written there, with the tasks as `evaluate` and one fingerprint of all rows.
     """
@@ -203,7 +202,7 @@ class Job:
 
 
 class RunsFailed(Exception):
-    """Raised at the end of a job by whose end some of its runs had failed: the error of each, by the run's id."""
+    """Raised at the end of a job of which some runs failed: the error of each, by the run's id."""
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
         super().__init__(errors)
@@ -217,8 +216,8 @@ class RunsFailed(Exception):
 class Trained:
     """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none.
 
-    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. share: of the cost up
-    to the first of those that were trained at once, this one's.
+    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. share: this run's part of
+    what its training cost together with the runs that were trained at once with it.
     """
 
     run: Run

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None = None) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing.
 
-    asked: the claim, or part of one, to tell of, alone, with the runs of its arms; of the others as much is read
-    and tested as its own verdict is corrected with. StudyError where there is none so named; and, naming the file,
-    where the items of a run are not those of the others, or not those of its score.
+    asked: the name of a claim, or of a part of one. The findings are then of it and the runs of its arms alone;
+    of other claims only those are tested that its verdict is corrected with. StudyError where no claim has the
+    name; and, naming the file, where a run has other items than the others, or items that do not make its score.
     """
     records = StudyRecords(study, runs, ledger)
     if asked is None:
@@ -95,9 +95,9 @@ def arms_to_decide(records: StudyRecords) -> set[tuple[str, str]]:
 
 
 def _is_open(verdict: Verdict) -> bool:
-    """Neither as expected nor otherwise, and neither futile nor beyond help; parts go with their claim."""
-    helped = not verdict.hopeless and DRIFT not in verdict.words  # what contradicts itself once does so for good
-    return verdict.as_expected is None and helped and not verdict.part_of
+    """Whether seeds may still decide a claim. Parts go with their claim."""
+    beyond_help = verdict.hopeless or DRIFT in verdict.words  # what contradicts itself once does so for good
+    return verdict.as_expected is None and not beyond_help and not verdict.part_of
 
 
 def _judged(
@@ -117,12 +117,12 @@ def _judged(
         verdicts = judge(cases, sequential=sequential, withdrawn=nulls_by_group(gone), asked=asked)
     except ItemsError as error:
         raise contradiction(records, error) from None
-    told = [row for claim, scores in cases for row in _rows_of(claim, scores) if is_asked(claim, asked)]
-    return [(claim, pairs, verdict) for (claim, pairs), verdict in zip(told, verdicts, strict=True)]
+    rows = [row for claim, scores in cases for row in _rows_of(claim, scores) if is_asked(claim, asked)]
+    return [(claim, pairs, verdict) for (claim, pairs), verdict in zip(rows, verdicts, strict=True)]
 
 
 def _judged_with(study: Study, claims: Sequence[tuple[Declared, bool]], asked: str) -> list[tuple[Declared, bool]]:
-    """Of claims, each with whether it is exploratory, those that are corrected together with the one asked for."""
+    """The claims, each with whether it is exploratory, that are corrected together with the one asked for."""
     groups = {group_of(claim, exploratory) for claim, exploratory in claims if is_asked(claim, asked)}
     if not groups:
         known = dict.fromkeys(claim.claim for claim in study.compare)

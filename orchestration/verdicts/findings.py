@@ -37,7 +37,7 @@ class RunRow:
     seconds: float | None = None
     began: float | None = None  # in Unix time
     training: float | None = None  # seconds of its training alone, without data and scores; None if not recorded
-    cost: Mapping[str, float] = field(default_factory=dict)  # as it recorded it; empty in entries of before
+    cost: Mapping[str, float] = field(default_factory=dict)  # as it recorded it; empty in old entries
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
     entries: tuple[str, ...] = ()  # what the ledger holds of it, by name: its training first, then its scores

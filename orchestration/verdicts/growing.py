@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 
 
 def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
-    """What there is to report: the plan as `as_scored` has it, with the seeds that the study has come to.
-
-    With the tasks that are of a version before the present one.
-    """
+    """What `as_scored` gives, the plan with the seeds that the study has come to."""
     plan, before = as_scored(study, ledger)
     return grown(plan, ledger), before
 
 
 def grown(plan: Plan, ledger: Ledger) -> Plan:
-    """The plan with the reserve seeds that a study until decided has come to: the same steps as in `run`."""
+    """The plan with the reserve seeds that a study until decided has come to, by the same steps as in `run`."""
     reserve = set(plan.study.seeds.reserve)
     touched = plan.finished | ledger.failed().keys() if reserve else frozenset()
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
@@ -46,10 +43,10 @@ def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
 
 
 def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
-    """A plan that has come to a reserve seed, with those after it that lanes would stand idle for else.
+    """A plan that has come to a reserve seed, with as many later seeds for the same arms as keep all lanes busy.
 
-    They are for the arms of that seed. What is trained ahead is judged in its turn alone, seed after seed, so that
-    a study stops where it would have stopped had each seed been trained when it was asked for.
+    What is trained ahead is judged in its turn alone, seed after seed, so that a study stops where it would have
+    stopped had each seed been trained when it was asked for.
     """
     reserve, newest = plan.study.seeds.reserve, plan.runs[-1].seed
     if newest not in reserve:

@@ -62,7 +62,7 @@ def _taken_for(ledger: Ledger, shown: Collection[str], entry: str) -> list[Confu
 
 
 def _with_confusions(finding: Finding, read: Callable[[str], list[Confused] | None]) -> Finding:
-    """What each item that is shown was taken for, where entries tell: those of before hold ranks alone."""
+    """What each item that is shown was taken for, where entries tell: old ones hold ranks alone."""
     shown = {item.item_id for item in finding.told.items}
     found: dict[str, list[TakenFor]] = {}
     for arm, entries in finding.scored.items() if shown else ():

@@ -1,6 +1,6 @@
 """What moved of a claim's items, as a report shows it: how far each came, and how many concepts or words gained.
 
-No verdict rests on this and no passport holds it, so passports of before are verified as they were printed. What
+No verdict rests on this and no passport holds it, so old passports are verified as they were printed. What
 rounding alone moved counts as not moved.
 """
 

@@ -146,7 +146,7 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
     first = plan(study, _facts(header["facts"], study), ledger.entries())
     _put_failures(ledger, first, read_json(path, folder / "failures.json"))
     runs = grown(first, ledger).runs
-    if (folder / "repeats.json").exists():  # those of before have none
+    if (folder / "repeats.json").exists():  # old passports have none
         _put_repeats(ledger, runs, read_json(path, folder / "repeats.json"))
     findings = with_distributions(find(study, runs, ledger), ledger)
     again, records = plain(findings), [ledger.record(run) for run in runs if ledger.holds(run)]

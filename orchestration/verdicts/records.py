@@ -153,7 +153,7 @@ class StudyRecords:
         return None if holding is None else holding.metrics.get(figure)
 
     def _holding(self, run_id: str, figure: str) -> Record | None:
-        """The run, where all of it was read or it is one entry of before; else its scores on the figure's task."""
+        """The run, where all of it was read or lies in one old entry; else its scores on the figure's task."""
         if run_id in self.reads.records or len(self.entries[run_id]) == 1:
             return self.record(run_id)
         run, task = self._by_id[run_id], self._task_of.get(figure)

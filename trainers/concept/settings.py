@@ -113,7 +113,7 @@ UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
 def in_bf16(settings: Settings) -> dict[str, Any]:
-    """What tells a mixture of layers in bf16 from one of before, which autocast rounded to bf16 as well."""
+    """What tells a mixture of layers in bf16 from that of an older semray, which autocast rounded to bf16 too."""
     return {"layers mixed in": "fp32"} if settings.readout in MIXTURES else {}
 
 

@@ -24,7 +24,7 @@ def fingerprint(data: PairData) -> str:
 
 
 def former_fingerprint(data: PairData) -> str:
-    """The one name of training and test rows in ledgers of before scores had entries of their own."""
+    """The one name of training and test rows in old ledgers, where scores had no entries of their own."""
     return _with_judge(pairs.former_fingerprint(data), data)
 
 

@@ -148,7 +148,7 @@ def fit_portions(
     """`fit_stack`, same arguments and results, a few seeds at a time: what has been yielded is out of danger.
 
     Portions are as large as `threads` full stacks, so cutting costs no speed. Of each, what was trained just now
-    comes first: whoever meters results in the order they come bills its training to no model of before.
+    comes first: whoever meters results in the order they come bills its training to no model trained earlier.
     """
     parts, known = _portions(requests, threads), known or {}
     steps = [len(tasks) * sum(s.steps for s, _ in _members(part, isolate, known)) for part in parts]
@@ -213,7 +213,7 @@ def train_all(
     device: str,
     advance: Callable[[int], None],
 ) -> dict[Request, TrainedAdapter]:
-    """The adapters of all members, and those of before, which are `known`.
+    """The adapters of all members, and those trained earlier, which are `known`.
 
     Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of such an arm.
     """

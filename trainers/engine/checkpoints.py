@@ -22,7 +22,7 @@ from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
 DRAFT = "draft"
-DIGESTS = "digests_4.json"  # raised where what a checkpoint holds is another: nothing of before fits then
+DIGESTS = "digests_4.json"  # the number is raised when checkpoints hold something else: older ones do not fit then
 log = logging.getLogger(__name__)
 
 
@@ -61,7 +61,7 @@ def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress
 
     readable: the classes that may come out of the files beside tensors and plain data. A checkpoint that is not as
     it was written, on any rank, is not opened but removed; a kill may have left an older one. world.go_on hears
-    what the run had cost up to it; one of before, which tells no cost, is continued all the same.
+    what the run had cost up to it; an old one, which tells no cost, is continued all the same.
     """
     assert world.scratch is not None
     world.scratch.mkdir(parents=True, exist_ok=True)

@@ -125,7 +125,7 @@ class RecipeTrainer(SentenceTransformerTrainer):
     def finish(self, last: Path | None) -> None:
         """Train from the beginning, or from this checkpoint, to the end."""
         curve = self.steps.curve
-        if last is not None and (kept := last / COST).exists():  # those of before kept none
+        if last is not None and (kept := last / COST).exists():  # old checkpoints have none
             self.steps.world.go_on(json.loads(kept.read_text()))
         if last is not None and curve[-1].step >= curve[-1].steps:
             self._load_from_checkpoint(str(last))  # the library would take one step more

@@ -49,7 +49,7 @@ class Files:
 
     @staticmethod
     def of(entry: str, url: str, raw: Read, columns: DecodedColumns) -> Files:
-        """LedgerError for a seal that cannot be read. Without one only entries of before are accepted, later."""
+        """LedgerError for a seal that cannot be read. Whether one may lack is asked when it is read."""
         seal = None
         try:
             seal = read_seal(raw(SEAL))

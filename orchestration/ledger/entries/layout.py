@@ -3,7 +3,7 @@
     <run id>/                  spec.json result.json env.json curve.parquet model/ seal.json
     <run id>.<scores id>/      spec.json result.json env.json scores.parquet seal.json [taken_for.parquet]
 
-Ledgers of before hold both in one, `<run id>/` with scores.parquet beside curve.parquet and no seal; those entries
+Old ledgers hold both in one, `<run id>/` with scores.parquet beside curve.parquet and no seal; those entries
 stay readable, and count as unsealed.
 """
 

@@ -23,7 +23,7 @@ AGGREGATES = get_args(Aggregate)
 def read_training(files: Files) -> Record:
     """What defines a run and what its training left. LedgerError when a file is missing or damaged.
 
-    Of an entry of before: its scores too.
+    Of an old entry: its scores too.
     """
     spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
     former = "evaluate" in spec

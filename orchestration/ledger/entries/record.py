@@ -32,7 +32,7 @@ class Record:
 
     sealed: False where an entry was written before entries had seals. items_digest: what the seal says of the
     items, where this is one entry with scores. began: when its training began, in Unix time; None in entries that
-    do not tell. cost: as `trainers.engine.meter` counts it; empty in entries of before.
+    do not tell. cost: as `trainers.engine.meter` counts it; empty in old entries.
     """
 
     id: str
