@@ -43,9 +43,9 @@ class Problem:
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
-    """Each result with what it cost since the one before; what was trained at once shares that out."""
-    of_all: Mapping[str, float] = {}
-    left = 0.0  # of it, that is due to others
+    """Each result with what it cost since the one before; runs trained at once share the cost of that."""
+    of_all: Mapping[str, float] = {}  # the cost that is being shared
+    left = 0.0  # the part of it that is still due
     for result in results:
         cost = meter.take()
         if isinstance(result, Trained) and result.share < 1:
@@ -59,7 +59,7 @@ def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
 def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, bool]]:
     """Each result, and whether it is new to the ledger: a run may have had to train again, for its scores alone.
 
-    What the others took is added to the next of their run that is new, or no entry would hold it.
+    The cost of a result that is not new goes to the next new one of its run, or no entry would hold it.
     """
     unbilled: dict[str, Mapping[str, float]] = {}  # by run
     for result in results:
@@ -76,10 +76,9 @@ def with_meter(world: World, meter: Meter) -> World:
 
 
 def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]:
-    """The job with the folders of the models that the ledger holds of its runs: those are scored alone.
+    """The job with the folders of the models that the ledger holds of its runs: those are only scored.
 
-    Runs whose model is damaged are left out of it, and told of with the error of each, by id. That is raised where
-    no other run is left.
+    Runs whose model is damaged are left out of it, and their errors returned by id; raised, where no run is left.
     """
     models: dict[str, Path] = {}
     damaged: dict[str, Exception] = {}

@@ -39,9 +39,9 @@ class Lease:
 class LaneState:
     """What a lane says of its present job, whenever it is asked.
 
-    staged: results that wait for the driver's commit, each with the seconds of work on its run up to it. moving:
-    id and place of the run that is being worked on; looks: where it was when development data were scored.
-    dropped: it was given up.
+    staged: results that wait for the driver's commit, each with the seconds of work on its run so far. moving: the
+    run that is being worked on, by its id, and how far it is. looks: the same at each step where development data
+    were scored. dropped: the job was given up.
     """
 
     staged: Mapping[Staged, float] = field(default_factory=dict)
@@ -154,36 +154,36 @@ class Lane:
         return self._state
 
     def _execute(self, lease: Lease) -> None:
-        """Runs whose model is damaged fail for that alone, at the end: the others do without them."""
+        """The runs of a job whose model is damaged fail for that, once the others are done without them."""
         job, damaged = with_models(lease.job, self._ledger)
-        waiting = [run.id for run in job.runs]
+        owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
         try:
-            self._carry_out(replace(lease, job=job), waiting)
+            self._execute_whole(replace(lease, job=job), owed)
         except Exception as error:
             if not damaged or isinstance(error, Dropped):
                 raise
-            own = error.errors if isinstance(error, RunsFailed) else dict.fromkeys(waiting, error)
+            own = error.errors if isinstance(error, RunsFailed) else dict.fromkeys(_owing(owed), error)
             raise RunsFailed({**own, **damaged}) from error
         if damaged:
             raise RunsFailed(damaged)
 
-    def _carry_out(self, lease: Lease, waiting: list[str]) -> None:
-        """waiting: the runs that lack some entry; in the end, none."""
+    def _execute_whole(self, lease: Lease, owed: Mapping[str, set[str]]) -> None:
+        """Execute the runs of a job. owed: the entries that each has still to leave; in the end, none."""
         job = lease.job
-        owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
 
         def report(progress: Progress) -> None:
-            if waiting[0] == self._unwanted:
+            at_work = next(_owing(owed))
+            if at_work == self._unwanted:
                 raise Dropped
-            looks = self._state.looks + ((progress,) if progress.step in lease.job.runs[0].look_at else ())
-            self._state = replace(self._state, moving=(waiting[0], progress), looks=looks)
+            looks = self._state.looks + ((progress,) if progress.step in job.runs[0].look_at else ())
+            self._state = replace(self._state, moving=(at_work, progress), looks=looks)
 
         meter = self._meter = Meter(self._device, job.runs[0].precision, self._kind.gpus)
         with self._rooms(lease) as rooms:
             world = with_meter(self._world(lease, report, rooms), meter)
-            self._stage_all(lease, metered(self._body(job, world), meter), owed, waiting)
-        if waiting:
-            raise RuntimeError(f"the job ended without all results of {', '.join(waiting)}")
+            self._stage_all(lease, metered(self._body(job, world), meter), owed)
+        if left := list(_owing(owed)):
+            raise RuntimeError(f"the job ended without all results of {', '.join(left)}")
 
     @contextmanager
     def _rooms(self, lease: Lease) -> Iterator[Mapping[str, Room]]:
@@ -197,10 +197,8 @@ class Lane:
                 for run in lease.job.runs
             }
 
-    def _stage_all(
-        self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]], waiting: list[str]
-    ) -> None:
-        """Stage what comes of a job. owed: the entries that each run lacks; waiting: the runs that lack some."""
+    def _stage_all(self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]]) -> None:
+        """Stage what comes of a job, and strike it from what is owed."""
         spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
         for result, is_new in billed(results, self._ledger):
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
@@ -210,9 +208,7 @@ class Lane:
                 self._ledger.stage(result, attempt)
                 spent[run_id] += result.cost["seconds"]
             owed[run_id].discard(result.entry)
-            if not owed[run_id]:
-                waiting.remove(run_id)
-            moving = self._state.moving if waiting and waiting[0] == run_id else None
+            moving = self._state.moving if next(_owing(owed), None) == run_id else None
             staged = {**self._state.staged, (result.entry, attempt): spent[run_id]}
             self._state = LaneState(staged=staged, moving=moving)
 
@@ -233,11 +229,16 @@ class Lane:
         return of_all if len(lease.job.runs) > 1 else of_all.for_run(first.id)
 
 
-def variables_of(threads: int, gpus: float) -> dict[str, str]:
-    """What the process of a lane or of a worker finds in its environment, however it was started.
+def _owing(owed: Mapping[str, set[str]]) -> Iterator[str]:
+    """The runs that owe entries, in the order of their job: the first is the one at work."""
+    return (run_id for run_id, entries in owed.items() if entries)
 
-    OpenMP and the tokenizers keep to its threads. From a process without a GPU Ray hides none. On a card the first
-    job may encode alone, and what cuBLAS is told later than its first product it does not hear.
+
+def variables_of(threads: int, gpus: float) -> dict[str, str]:
+    """The environment of a lane's or worker's process, however it was started.
+
+    OpenMP and the tokenizers keep to its threads. A process without a GPU must not see any, which Ray does not see
+    to. On a GPU cuBLAS is told its workspace before the first product: later it does not listen.
     """
     variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
     return variables | (dict([WORKSPACE]) if gpus else {"CUDA_VISIBLE_DEVICES": ""})

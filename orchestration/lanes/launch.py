@@ -41,8 +41,8 @@ FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
 class Lanes:
     """Where the jobs of a study execute: Ray, reached with the first of them, and lanes, kept for the next.
 
-    Use it while driving the study, and close it. warm: the modules that a lane imports before its first job; what
-    the family of the first job names, where that is None. models: whether pooled lanes keep those of their runs.
+    Use it while driving the study, and close it. warm: the modules that a lane imports before its first job; None
+    for those that the family of the first job names. models: whether pooled lanes keep the models of their runs.
     """
 
     ledger: Ledger
@@ -72,8 +72,8 @@ class Lanes:
     def run(self, jobs: Sequence[Job], *, more: bool = False) -> Outcome:
         """Execute the jobs and commit every result to the ledger.
 
-        Jobs for pooled lanes come first, then those for worker groups. more: others may follow, and a machine of
-        one's own keeps its lanes for them, unless groups need their room.
+        Jobs for pooled lanes come first, then those for worker groups. more: other jobs may follow, and idle lanes
+        are kept for them, unless groups need the room or a growing cluster would have to hold machines for them.
         Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
         tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
         launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
