@@ -27,14 +27,17 @@ MOST_SEEDS = 10_000
 class Reach:
     """What `seeds` pairs can say about one comparison on one backbone, in a group of `claims`.
 
-    test decides; smallest_p is the least it can give (0: no floor) and can_decide says whether that passes
-    Holm's first step. At that step and with power .80, smallest_effect (in sds of the paired deltas; None where
-    items are sampled too) and smallest_difference (in the metric's unit) are detected, and seeds_for_margin
-    (10,000: or more; None: no number of seeds, or no margin) settle the declared margin at the observed
-    difference, at none before there is one, where nobody looks before the end. on_margin says that in words. All
-    rest on sd, of the deltas of single seeds, and on item_sd, the standard error that `items` independent items
-    leave with any number of seeds (0: not known, or not sampled); whence: their sources. correlation is that of
-    the arms at equal seed. None: nothing to compute it from.
+    test: the test that decides. smallest_p: the least p it can give (0: no floor). can_decide: whether that passes
+    Holm's first step.
+    At that step and with power .80:
+    smallest_effect, smallest_difference: what is detected, in sds of the paired deltas (None where items are
+    sampled too) and in the metric's unit.
+    seeds_for_margin: how many seeds settle the declared margin, if the difference is the one observed, or 0 before
+    any is, and nobody looks before the end (10,000: or more; None: no number of seeds, or no margin). on_margin
+    says it in words.
+    All rest on sd, of the deltas of single seeds, and on item_sd, the standard error that `items` independent
+    items leave with any number of seeds (0: not known, or not sampled); whence: their sources. correlation is that
+    of the arms at equal seed. None: nothing to compute it from.
     """
 
     claim: str

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from corpora.store.fields import NAME, Name, Text, accepts, field_types, is_name, words
 from evaluators.metrics.ranges import range_of, range_of_ours
@@ -30,13 +30,20 @@ from orchestration.study.study import Study
 if TYPE_CHECKING:
     from orchestration.families.contract import Family
 
-Known = tuple[Tasks, Mapping[str, tuple[str, ...]]]  # as `known_tasks` gives them
 Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
 RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
 KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path", "figures")] + ["train"]
 ELSEWHERE = "; one that another package brings, once that is installed here"
 JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
+
+
+class Known(NamedTuple):
+    """What a study may be measured on, and the names that stand for several tasks. Both empty where only its data
+    could tell."""
+
+    tasks: Tasks
+    groups: Mapping[str, tuple[str, ...]]
 
 
 def read_study(path: str | Path, given: Mapping[Place, Document] | None = None) -> Study:
@@ -70,7 +77,7 @@ def _parts(check: Checker) -> dict[str, Any]:
     parts["resources"] = check.built(Resources, ("resources",))
     parts["data"] = check.built(family.data, ("data",)) if family else WRONG
     parts["arms"] = _arms(check, family)
-    known = known_tasks(parts["data"], family)
+    known = _known(parts["data"], family)
     parts["evaluate"] = _evaluate(check, parts, family, known)
     parts["figures"] = {}
     parts["compare"] = _compare(check, parts, family, known)
@@ -199,7 +206,7 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
     of_these = f": {', '.join(accepted)}" if accepted else ""
     names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{of_these}"], "evaluate")
-    if names is WRONG or family is None or not known[0]:
+    if names is WRONG or family is None or not table:
         return names
     unknown = [(index, name) for index, name in enumerate(names) if name not in table and name not in groups]
     for index, name in unknown:
@@ -214,19 +221,16 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     return tasks
 
 
-def known_tasks(data: Any, family: Family | None) -> Known:
-    """What a study may be measured on, and the names that stand for several. data: WRONG for that of no study.
-
-    Nothing where only its data could tell.
-    """
+def _known(data: Any, family: Family | None) -> Known:
+    """data: WRONG where it was reported; the family's default data tell then, where every field has a default."""
     if family is None or (data is WRONG and needs_any(family.data)):
-        return {}, {}
+        return Known({}, {})
     of = family.data() if data is WRONG else data
     kept = family.tasks(of)
     if family.dev_apart:
         kept = {name: task for name, task in kept.items() if not is_dev(name)}
     groups = family.groups(of).items()
-    return kept, {group: tasks for group, tasks in groups if all(task in kept for task in tasks)}
+    return Known(kept, {group: tasks for group, tasks in groups if all(task in kept for task in tasks)})
 
 
 def _without_members(table: Tasks, groups: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -336,7 +340,7 @@ def _check_claim(
         if figures is not None:
             if figures != (entry["metric"],):
                 parts["figures"][entry["metric"]] = figures
-            _check_margins(check, place, entry, figures, known[0])
+            _check_margins(check, place, entry, figures, known.tasks)
 
 
 def _written_arms(entry: Mapping[str, Any], role: str) -> list[tuple[tuple[str | int, ...], str]]:

@@ -56,7 +56,7 @@ LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same 
 class SyncReport:
     """What one sync did. problem is empty when MLflow now shows what the ledger holds; links: run id -> page.
 
-    Of artifacts and models it is not asked whether they are there still, nor of runs that MLflow deleted for good.
+    Whether artifacts and models are still there is not looked at, nor which runs MLflow deleted for good.
     """
 
     uri: str
@@ -83,9 +83,9 @@ class SyncReport:
 class Tree:
     """What is to stand in an experiment: a parent, which may name the pages of its children, and the children.
 
-    began: when the first of them did, in Unix time. view: how MLflow's table is to show them. before: how the keys
-    of parents begin that an earlier semray wrote. withdrawn: how the keys of those children begin that are put
-    aside once they are planned no more; "" for none.
+    began: when the first of them began, in Unix time. view: how MLflow's table shows them. before: prefix of the
+    keys of parents that an earlier semray wrote. withdrawn: prefix of the keys of children that are put aside when
+    they are not planned any more; "" for none.
     """
 
     experiment: str

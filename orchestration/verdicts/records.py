@@ -87,9 +87,9 @@ class RunItems(NamedTuple):
 class Reads:
     """What was read of a ledger's entries, which never change: kept for whoever asks again.
 
-    records: run id -> its training with its scores. figures: entry -> the scores in it, of runs of which not all
-    was read. items: (run id, metric).
-    names: metric -> what its items are called. compared: what a claim rests on, with the runs that it is of.
+    records: run id -> its training with its scores. figures: entry -> its scores, for runs that were read in part.
+    items: (run id, metric) -> its items. names: metric -> what its items are called. compared: metric and both
+    sides of a claim -> the runs behind its difference, and their items.
     """
 
     figures: dict[str, Record] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class StudyRecords:
     reads: Reads = field(default_factory=Reads)
 
     def of(self, runs: Sequence[Run]) -> StudyRecords:
-        """The same of these runs; what was read is not read again."""
+        """The same for these runs; what was read is not read again."""
         return replace(self, runs=runs)
 
     @cached_property
@@ -126,7 +126,7 @@ class StudyRecords:
         return {run.id: run.among(self.there) for run in self.runs if not run.lacking(self.there)}
 
     def records_of(self, runs: Sequence[Run]) -> list[Record]:
-        """Of those of the runs that are finished, each once."""
+        """The records of those of these runs that are finished, each once."""
         ids = [run_id for run_id in dict.fromkeys(run.id for run in runs) if run_id in self.entries]
         lacking = {run_id: self.entries[run_id] for run_id in ids if run_id not in self.reads.records}
         known = self.reads.figures
@@ -211,8 +211,8 @@ class StudyRecords:
     def seeds(self) -> tuple[int, ...]:
         """Every seed that some run of the plan has, in the order in which seeds are added.
 
-        Where no arm is trained no run has one, and each stands beside all seeds that the study would begin with:
-        their deltas are equal, so that the items alone speak.
+        Where no arm is trained no run has a seed, and each stands beside all seeds that the study would begin
+        with: its deltas are equal there, so that the items alone speak.
         """
         present = {run.seed for run in self.runs}
         if present == {None}:
@@ -221,9 +221,9 @@ class StudyRecords:
 
     @cached_property
     def standing(self) -> tuple[int, ...]:
-        """The seeds at which an arm without one stands: all there are, and where that is one, another beside it.
+        """The seeds beside which an untrained arm stands: all there are and, where that is one, a second.
 
-        So the items of two such arms speak however many seeds the other arms have. No trained arm is asked for it.
+        With two pairs the items of two untrained arms can speak. Trained arms have no run at that second seed.
         """
         return (*self.seeds, self.seeds[0] + 1) if len(self.seeds) == 1 else self.seeds
 

@@ -64,19 +64,21 @@ def fit(
     if supervises(settings):
         model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
     micro = MicroBatch.of(settings.micro_batch, world)
-    # Parts are read again when the lookup is gone; ZeRO 3 gathers the table within the forward alone.
-    whole = not micro.asked and world.zero_stage < 3
-    # Heads are on the pairs alone, and who trains in a stack has its layers run there.
+    # One lookup of word embeddings for pairs and negatives: not where parts of a step are read again after it, nor
+    # under ZeRO 3, which has the table whole within the forward pass alone.
+    one_lookup = not micro.asked and world.zero_stage < 3
+    # Pairs and negatives in one pass: not with heads, which read the pairs alone, nor in a stack, which runs the
+    # layers itself.
     packed = model is encoder and encoder.packed and not world.seat
-    together = packed and settings.hard_negatives and not micro.asked
+    one_pass = packed and settings.hard_negatives and not micro.asked
     curve = loop.fit(
         InParts(model, micro) if micro.asked else model,
         partial(
             loss,
             settings=settings,
             world=world,
-            encoder=encoder if whole else None,
-            second=SecondStream(encoder) if together else None,
+            encoder=encoder if one_lookup else None,
+            second=SecondStream(encoder) if one_pass else None,
         ),
         batches(settings, corpus, encoder.tokenise, seed, world),
         groups=parameter_groups(
@@ -113,9 +115,9 @@ def loss(
     """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
     Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives draw
-    their dropout from a stream of their own, so an arm with and one without them share the pairs' dropout. They
-    pass through the encoder with the pairs where it can be (second), else after them. encoder: where both may then
-    share one lookup of its word embeddings.
+    their dropout from a stream of their own, so an arm with and one without them share the pairs' dropout. With
+    `second` they pass through the encoder together with the pairs, else after them; with `encoder` both then share
+    one lookup of its word embeddings.
     """
     import torch
 
@@ -150,7 +152,7 @@ def encoded(
 ) -> tuple[Tensor, Tensor]:
     """Unit vectors of the pairs, (1, 2 V b, D) or with those of the heads (1 + K, 2 V b, D), and of N negatives.
 
-    N may be 0: no worker has a term, or passes through the encoder, that another one lacks.
+    N may be 0: every worker has the same terms, and passes through the encoder as often as the others.
     """
     import torch
 

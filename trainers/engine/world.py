@@ -39,28 +39,28 @@ class Stopped(Exception):
 
 
 class Seat(Protocol):
-    """A training's place among several that run a part of each step together (`trainers.encoders.stack`)."""
+    """A training's place among several that run a part of their models together (`trainers.encoders.stack`)."""
 
     @property
     def share(self) -> float:
-        """Of what all of them have spent until now, this one's."""
+        """This training's part of what all of them have spent until now."""
         ...
 
     @property
     def lighter(self) -> str:
-        """The setting with which fewer do so, for where all take more memory than there is."""
+        """What to set so that fewer train together, for a message where memory is short."""
         ...
 
     def joined(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Within, that part of the model is run with those of the others."""
+        """Within, the shared part of the model runs together with those of the others."""
         ...
 
     def backward(self) -> None:
-        """Finish a step's backward pass, which stopped at what was run together."""
+        """Finish a step's backward pass, which stopped at the shared part."""
         ...
 
     def flops(self) -> float:
-        """Floating-point operations of that part since the last call."""
+        """Floating-point operations of the shared part since the last call."""
         ...
 
 
@@ -89,12 +89,12 @@ class World:
     save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
     stopping is asked after every step; once it says so the engine saves a checkpoint and raises Stopped. Of
     several ranks none may say so alone.
-    After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; what it gives, by
-    name, becomes part of that step's figures. It must leave the encoder's weights alone.
-    spent is told of each step's floating-point operations and seconds (`trainers.engine.meter`). so_far gives what
-    the run has cost until now, for a checkpoint to keep; go_on is told that of the checkpoint that is continued.
-    seat: where the training is one of several that train as one; None for one that trains alone. rooms: scratch
-    and save of each of several trainings, by the id of its run; `for_run` is the world of one.
+    After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; its figures, by
+    name, become part of that step's. It must leave the encoder's weights alone.
+    spent is told each step's floating-point operations and seconds (`trainers.engine.meter`). so_far gives what
+    the run has cost until now, for a checkpoint to keep; go_on is told what a continued checkpoint kept.
+    seat: the training's place in a stack; None for one that trains alone. rooms: run id -> scratch and save of its
+    training, where the world is that of several; `for_run` is the world of one.
     """
 
     rank: int = 0
