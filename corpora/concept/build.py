@@ -22,7 +22,7 @@ from corpora.concept.records import KINDS, RULES, EvalSplit, PairRows, RuleNegat
 from corpora.concept.splits import KEPT_WORDS, Splits, split_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import DefinitionRow, SynonymRow, definition_rows, synonym_rows
-from corpora.sources.dictionary import Word
+from corpora.sources.dictionary import DictionarySense, Word
 from corpora.sources.texts import norm, normdef, shown, word_count
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.columns import Ragged
@@ -58,20 +58,11 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     def row_text(synset: Synset, lemma: str) -> str:
         return masked[synset.id] if data.mask_scope == "synset" else mask(synset, (lemma,))
 
-    synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
+    synonyms, definitions, crossed, senses = _rows_of_all(data, lexicon, splits, row_text)
     facts = SynsetFacts(lexicon)
+    facts.know(senses)
     settings = _negative_settings(data)
-    replacements: Mapping[str, str] = masked
-    counts: Counter[Word] | None = Counter() if data.d2d_monosemous else None
-    crossed: list[CrossRow] = []
-    if set(data.lexicons) - {"wordnet"}:
-        more, defined, kept = dictionaries.rows_of(dictionaries.senses(data, lexicon, counts), splits)
-        if data.crosses:
-            crossed = dictionaries.cross_rows(lexicon, kept, splits, row_text, counts)
-        own = data.split == "in-domain"  # else what is tested is of another source than what is trained on
-        synonyms, definitions = [*synonyms, *more] if own else more, [*definitions, *defined] if own else defined
-        facts.know(kept)
-        replacements = {**masked, **{sense.concept: sense.definition for sense in kept}}
+    replacements = {**masked, **{sense.concept: sense.definition for sense in senses}}
     text, name = Numbers(), Numbers()
     ids_of = _surface_ids(lexicon.synsets, name)
 
@@ -90,6 +81,21 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
     labelled = label_rows(data, splits)
     c2l = columns("c2l", labelled, _label_ids) if labelled else None
     return BuiltCorpus(list(text.of), syn, t2d, negatives, held, d2d, c2l)
+
+
+def _rows_of_all(
+    data: ConceptData, lexicon: Wordnet, splits: Splits, row_text: Callable[[Synset, str], str]
+) -> tuple[list[SynonymRow], list[DefinitionRow], list[CrossRow], list[DictionarySense]]:
+    """The rows to train on of WordNet and the study's other dictionaries, and the senses of those others."""
+    synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
+    if not set(data.lexicons) - {"wordnet"}:
+        return synonyms, definitions, [], []
+    counts: Counter[Word] | None = Counter() if data.d2d_monosemous else None
+    more, defined, senses = dictionaries.rows_of(dictionaries.senses(data, lexicon, counts), splits)
+    crossed = dictionaries.cross_rows(lexicon, senses, splits, row_text, counts) if data.crosses else []
+    if data.split == "in-domain":  # else what is tested is of another source than what is trained on
+        more, defined = [*synonyms, *more], [*definitions, *defined]
+    return more, defined, crossed, senses
 
 
 def training_rows(
