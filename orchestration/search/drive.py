@@ -42,39 +42,27 @@ def run_search(
     """
     begin_again(selection, ledger)
     board, search = Standings(selection, ledger, on_change), selection.search
-    asking: list[Asking] = []
+    asking: Asking | None = None  # from when lanes are there
 
     def hear(event: Event) -> None:
         on_event(event)
+        if asking is None:
+            return
         match event:
             case RunLooked(run=run, progress=at):
                 score = mean_of(at.figures, selection.study.figures_of(selection.objectives[0].metric))
                 if not math.isnan(score):
-                    asking[0].looked(run, lambda number, _: board.looked(run, number, at.step, score))
+                    asking.looked(run, lambda number, _: board.looked(run, number, at.step, score))
             case RunFinished(run=run):
-                asking[0].done(run, lambda number, place: board.scored(board.run(number, place), number))
+                asking.done(run, lambda number, place: board.scored(board.run(number, place), number))
             case RunFailed(run=run, message=why, retrying=False):
-                asking[0].done(run, lambda number, place: board.failed(board.run(number, place), number, why))
+                asking.done(run, lambda number, place: board.failed(board.run(number, place), number, why))
 
     @contextmanager
     def opened(lanes: int) -> Iterator[Asking]:
-        import ray
-
-        from orchestration.search.tune import Searching, driver_node
-
-        remote: Any = ray.remote  # its types do not know every option
-        points = min(search.at_once or lanes, selection.trials)
-        together = -(-points // lanes) if family(selection.study.family).stacked else 1
-        exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(together, PATIENCE_SECONDS)
-        asking.append(Asking(exchange, board.order, together))
-        searching = Searching(board, exchange, at_a_time=points)
-        try:
-            yield asking[0]
-        finally:
-            asking[0].close()
-            searching.stop()
-        if searching.error is not None:
-            raise searching.error
+        nonlocal asking
+        with _trials_asking(selection, board, lanes) as asking:
+            yield asking
 
     lanes = Lanes(
         ledger=ledger,
@@ -90,3 +78,25 @@ def run_search(
     found = searched(selection, ledger)
     keep_outcome(found, ledger, ended=board.settled and not outcome.stopped)
     return found, outcome.stopped
+
+
+@contextmanager
+def _trials_asking(selection: Selection, board: Standings, lanes: int) -> Iterator[Asking]:
+    """Within, Tune suggests points in a thread of its own; the Asking hands on what its trials ask for."""
+    import ray
+
+    from orchestration.search.tune import Searching, driver_node
+
+    remote: Any = ray.remote  # its types do not know every option
+    points = min(selection.search.at_once or lanes, selection.trials)
+    together = -(-points // lanes) if family(selection.study.family).stacked else 1
+    exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(together, PATIENCE_SECONDS)
+    asking = Asking(exchange, board.order, together)
+    searching = Searching(board, exchange, at_a_time=points)
+    try:
+        yield asking
+    finally:
+        asking.close()
+        searching.stop()
+    if searching.error is not None:
+        raise searching.error
