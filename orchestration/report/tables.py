@@ -310,8 +310,6 @@ def _seconds(value: float) -> str:
 
 def caption(findings: Findings) -> str:
     """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
-    from evaluators.significance.wording import ALIKE, ONE_RUN
-
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
     tests = tests_of(verdicts)
@@ -319,13 +317,7 @@ def caption(findings: Findings) -> str:
     if any(known(verdict.tost_p) for verdict in verdicts):
         tests.append("two one-sided tests for equivalence")
     parts = [f"{_range(counts)} seed{'s' * (counts != [1])}, paired"] if counts else []
-    seedless = [finding for finding in findings.findings if finding.verdict.seedless]
-    single = sum(finding.one_run for finding in seedless)
-    alike = len(seedless) - single
-    for told, count, why in ((ONE_RUN, single, ": no seed moves a figure"), (ALIKE, alike, "")):
-        if count:
-            which = "" if count == len(verdicts) else f" in {count} of {len(verdicts)} claims"
-            parts.append(told + which + why)
+    parts += _seedless(findings.findings)
     parts.append(", ".join((*tests, *_corrections(verdicts))))
     if correlations:
         parts.append(f"arms correlate {_range([round(value, 2) for value in sorted(correlations)])} at equal seed")
@@ -333,6 +325,18 @@ def caption(findings: Findings) -> str:
     if unpaired:
         parts.append(f"pairing stands for {_range(unpaired)} unpaired seeds an arm")
     return "; ".join(part for part in parts if part)
+
+
+def _seedless(findings: Sequence[Finding]) -> Iterator[str]:
+    """Of how many claims neither arm varies with the seed: both have one run, or all of their runs are alike."""
+    from evaluators.significance.wording import ALIKE, ONE_RUN
+
+    seedless = [finding for finding in findings if finding.verdict.seedless]
+    single = sum(finding.one_run for finding in seedless)
+    for told, count, why in ((ONE_RUN, single, ": no seed moves a figure"), (ALIKE, len(seedless) - single, "")):
+        if count:
+            which = "" if count == len(findings) else f" in {count} of {len(findings)} claims"
+            yield told + which + why
 
 
 def _corrections(verdicts: Sequence[Verdict]) -> Iterator[str]:
