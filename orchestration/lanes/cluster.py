@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -142,6 +143,12 @@ def _amounts(held: Mapping[str, float]) -> str:
     return " and ".join(parts)
 
 
+def temporary_folder() -> Path:
+    """Where Ray keeps its sessions and what it spills: not always where Python's own temporary files go."""
+    elsewhere = os.environ.get("TMPDIR") if sys.platform.startswith("linux") else None
+    return Path(os.environ.get("RAY_TMPDIR") or elsewhere or "/tmp")
+
+
 def cores() -> int:
     """CPU cores this process may use: of its affinity mask and of its control group's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -237,5 +244,5 @@ def _no_ray(address: str | None, error: Exception) -> str:
     return (
         f"Ray did not start on this machine ({first_line(error)})\n"
         f"  accepted: room for its processes and files; `semray doctor` says what is missing, and Ray's own words "
-        f"are under {os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs"
+        f"are under {temporary_folder()}/ray/session_latest/logs"
     )

@@ -107,9 +107,7 @@ def store(ledger: str) -> Check:
     """Does the ledger's place allow what a ledger does there: write, link, rename?"""
     if "://" in ledger:
         return _object_store(ledger)
-    folder = Path(ledger).absolute()
-    while not folder.exists():
-        folder = folder.parent
+    folder = _there(Path(ledger))
     mend = f"give --ledger a writable folder with {ROOM_FOR_A_STUDY / GIB:.0f} GiB"
     try:
         with tempfile.TemporaryDirectory(prefix=".semray-", dir=folder) as place:
@@ -122,6 +120,12 @@ def store(ledger: str) -> Check:
     return Check(
         name="ledger", ok=free > ROOM_FOR_A_STUDY, found=f"{ledger}: {free / GIB:.0f} GiB free", mend=mend
     )
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there: what is not is made there."""
+    whole = folder.absolute()
+    return next(place for place in (whole, *whole.parents) if place.exists())
 
 
 def _object_store(url: str) -> Check:
@@ -150,9 +154,13 @@ def cache() -> Check:
 
 def scratch() -> Check:
     """Where Ray keeps its sessions and what it spills."""
-    folder = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free
-    return _room("temporary files", folder, free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk")
+    from orchestration.lanes.cluster import temporary_folder
+
+    folder = temporary_folder()
+    free = shutil.disk_usage(_there(folder)).free
+    return _room(
+        "temporary files", str(folder), free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk"
+    )
 
 
 def memory() -> Check:

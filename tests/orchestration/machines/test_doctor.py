@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import namedtuple
@@ -18,8 +17,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from ray._common.utils import get_default_ray_temp_dir
 
-from orchestration.lanes.cluster import connected
+from orchestration.lanes.cluster import connected, temporary_folder
 from orchestration.machines import doctor, node_checks
 from orchestration.machines.cluster_checks import (
     Node,
@@ -453,9 +453,17 @@ def test_a_fault_of_one_node(three: list[Node], monkeypatch: pytest.MonkeyPatch)
     assert "RAY_AUTH_MODE is not token" in lines["token"].found
 
 
-def test_temporary_files_go_where_tempfile_says(well: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(well))
-    assert str(well) in node_checks.scratch().found
+def test_temporary_files_are_looked_for_where_ray_puts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own go elsewhere where TMPDIR is full or not there yet; Ray's do not."""
+    monkeypatch.setenv("TMPDIR", "/dev/full")
+    assert get_default_ray_temp_dir() == str(temporary_folder() / "ray") == "/dev/full/ray"
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "not" / "yet"))
+    assert get_default_ray_temp_dir() == str(temporary_folder() / "ray")
+    found = node_checks.scratch()
+    assert found.found.startswith(f"{tmp_path}/not/yet: ")
+    assert found.ok
 
 
 def test_hosts_of_one_name_are_told_apart() -> None:
