@@ -90,7 +90,7 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise wrong(path, f"row {number}: {name} = {text(name)!r}", "a finite number")
+            raise wrong(path, f"row {number}: {name} = {text(name) or row.get(name)!r}", "a finite number")
         if abs(value) > LARGEST:
             raise wrong(path, f"row {number}: {name} = {text(name)!r}", f"a number up to {LARGEST:g} in size")
         return value

@@ -116,13 +116,20 @@ def left_in(out: Path, world: World, **more: Any) -> Product:
     if encoder.is_dir() and (problem := unusable(encoder)) is not None:
         raise NothingLeft(f"{encoder}: {problem}\n  accepted: a folder of SentenceTransformer or transformers")
     if not encoder.is_dir() and scores is None:
-        names = sorted(place.name.encode(errors="backslashreplace").decode() for place in out.iterdir())
-        held = ", ".join(names[:10]) or "nothing"
         raise NothingLeft(
-            f"{out}: the command ended well, and left {held}\n"
+            f"{out}: the command ended well, and left {_held_by(out)}\n"
             f"  accepted: one of {', '.join(FILES)}, or an encoder's folder named {MODEL}"
         )
     return Product(encoder if encoder.is_dir() else None, scores, world, **more)
+
+
+def _held_by(out: Path) -> str:
+    """What lies in a command's `{out}`, in words: its names, and of a file of scores what else it is."""
+    if not out.is_dir():
+        return "no folder there"
+    names = sorted(place.name.encode(errors="backslashreplace").decode() for place in out.iterdir())
+    told = [f"{name}, which is no file" if name in FILES else name for name in names]
+    return ", ".join(told[:10]) or "nothing"
 
 
 def _scores_in(folder: Path) -> Path | None:

@@ -71,6 +71,8 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,score\na,\u0663\n", "row 1: score = '\u0663'"),
         ("scores.csv", "metric,item,score,gold\na,x,1,1_0\n", "row 1: gold = '1_0'"),
         ("scores.csv", "metric,score,score\na,1,2\n", "names two columns 'score'\n  accepted: each name once"),
+        ("scores.json", '{"a": NaN}', "row 1: score = nan\n  accepted: a finite number"),
+        ("scores.json", '{"a": null}', "row 1: score = None\n  accepted: a finite number"),
         ("scores.json", '{"a": 1, "a": 2}', "names 'a' twice\n  accepted: each name once"),
         ("scores.json", '[{"metric": "a", "score": 1, "score": 2}]', "names 'score' twice"),
         (

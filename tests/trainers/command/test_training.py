@@ -140,6 +140,16 @@ def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None
             r"and left \\udcff\.bin\n  accepted: one of scores.csv",
         ),
         (
+            lambda w: python("import os, sys; os.mkdir(sys.argv[1] + '/scores.csv')", "{out}", world=w),
+            NothingLeft,
+            "and left scores.csv, which is no file\n  accepted: one of scores.csv",
+        ),
+        (
+            lambda w: python("import shutil, sys; shutil.rmtree(sys.argv[1])", "{out}", world=w),
+            NothingLeft,
+            "and left no folder there\n  accepted: one of scores.csv",
+        ),
+        (
             lambda w: python("import os, sys; os.mkdir(sys.argv[1] + '/model')", "{out}", world=w),
             NothingLeft,
             "model: has no config.json\n  accepted: a folder of Sentence",
