@@ -43,6 +43,8 @@ HOMES = {  # the file of each word, in the order of a day's work
     "sync": "publish",
 }
 
+INTERRUPTED = 130
+
 # So many are made before circles are looked for. A large study is millions of objects that stay, and hardly a
 # circle: with the 700 of Python itself a tenth of a command's time goes by (benchmarks/large_studies.py).
 NEW_OBJECTS = 50_000
@@ -52,13 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
     gc.set_threshold(NEW_OBJECTS)
     _open_streams()
+    try:
+        return _answered(arguments)
+    except KeyboardInterrupt:  # which may come before anything is imported
+        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _answered(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a letter the terminal's encoding lacks is shown as its escape
         sys.stdout.reconfigure(errors="backslashreplace")
     from orchestration.commands.waiting import doing
 
     with doing("importing"):
-        from orchestration.commands.terminal import DONE, INTERRUPTED, WRONG_REQUEST, fitted, width_of
+        from orchestration.commands.terminal import DONE, WRONG_REQUEST, fitted, width_of
         from orchestration.study.errors import StudyError, refusals_told
         from orchestration.study.names import printable
     try:
@@ -70,9 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _give_up_stdout()
         print(fitted(printable(str(error), keep="\n"), width_of(sys.stderr)), file=sys.stderr)
         return WRONG_REQUEST
-    except KeyboardInterrupt:
-        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:  # `semray report | head`
         _give_up_stdout()
         return DONE

@@ -14,6 +14,7 @@ from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import Plan
+from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.plan.reach import Reach
@@ -46,7 +47,7 @@ def plan(options: Namespace) -> int:
         )
     else:
         told = f"{words_of(plan, ledger, options.price)}\n{next_step(plan)}"
-        print(fitted(told, width_of(sys.stdout)))
+        print(fitted(printable(told, keep="\n"), width_of(sys.stdout)))
     return DONE
 
 

@@ -28,7 +28,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.names import cut, printable
+from orchestration.study.names import cut, in_one_line, printable
 from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
 
@@ -69,7 +69,8 @@ def status(options: Namespace) -> int:
         print(json.dumps(rows, indent=1))
         return DONE
     for row in rows:
-        print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {row['problem']}".rstrip()))
+        problem = in_one_line(str(row["problem"]))
+        print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {problem}".rstrip()))
     counts = Counter(row["status"] for row in rows)
     print(f"{study.name}   {'   '.join(f'{word} {counts[word]}' for word in ('done', 'failed', 'left'))}")
     return DONE

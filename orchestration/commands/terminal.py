@@ -18,7 +18,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.names import names_accepted, printable, typed
 from orchestration.study.study import Study
 
-DONE, SOME_FAILED, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
+DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
 STUDIES = Path("studies")  # where a study is looked for that is called by its name alone
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from orchestration.study.names import listed
+from orchestration.study.names import listed, printable
 from orchestration.study.run import of_seed
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class Watch:
 
     def _line(self, text: str) -> None:
         self.close()
-        self.stream.write(f"{text}\n")
+        shown = printable(text, keep="\n")  # the last words of a script are among them
+        self.stream.write(f"{shown}\n")
         self.stream.flush()
         self.last_line = time.monotonic()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 from evaluators.significance.level import places_of_p
-from orchestration.study.names import slug
+from orchestration.study.names import in_one_line, slug
 from orchestration.study.run import of_seed, on
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ def _range(ordered: Sequence[float]) -> str:
 def unfinished(findings: Findings) -> list[str]:
     """One line for every failed run and one for those that never ran."""
     lines = [
-        f"failed   {row.arm}{on(row.backbone)}{of_seed(row.seed)}   {row.problem}"
+        f"failed   {row.arm}{on(row.backbone)}{of_seed(row.seed)}   {in_one_line(row.problem)}"
         for row in findings.with_status("failed")
     ]
     missing = findings.with_status("missing")

@@ -32,6 +32,11 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(one if one in keep or not _acts(one) else _escape(one) for one in text)
 
 
+def in_one_line(text: str) -> str:
+    """The lines of a text, one behind the other: for a row of a table."""
+    return "; ".join(line.strip() for line in text.splitlines())
+
+
 def acting(text: str, keep: str = "") -> str | None:
     """The first such character in a text, in words; None where there is none."""
     found = next((one for one in text if one not in keep and _acts(one)), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.commands.cli import main
 from orchestration.families.registry import FAMILIES, WRITTEN
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
@@ -41,6 +42,17 @@ for words in json.loads(sys.argv[1]):
         code = main(words)
     print(json.dumps([words[0], code, [name for name in json.loads(sys.argv[2]) if name in sys.modules]]))
     assert said.getvalue()
+"""
+INTERRUPTED_AT = """
+import os, signal, sys
+from orchestration.commands.cli import main
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+moment = sys.argv[1]
+sys.meta_path.insert(0, Interrupt())
+sys.exit(main(sys.argv[2:]))
 """
 
 
@@ -76,6 +88,37 @@ def test_looking_loads_nothing_that_trains(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [[word[0], 0, []] for word in words]
     assert (place / "out" / "report.html").is_file()
+
+
+def test_what_a_script_said_last_acts_on_no_screen_and_a_row_stays_one(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, ledger = place / "looks.yaml", Ledger(tmp_path / "ledger")
+    run, *others = planned(read_study(study), ledger).runs
+    fill(ledger, others)
+    ledger.fail(run, ledger.lease(run.id), "CommandRefused: \x1b[31mno\n  accepted: a yes", "", final=True)
+    said = {}
+    for word in ("plan", "status", "report"):
+        out = ["--out", str(tmp_path / "out")] if word == "report" else []
+        assert main([word, str(study), "--ledger", ledger.url, *out]) == 0
+        said[word] = capsys.readouterr().out
+        assert r"CommandRefused: \x1b[31mno" in said[word]
+    assert "  accepted: a yes   " in said["plan"].splitlines()[3]
+    for word in ("status", "report"):
+        assert r"CommandRefused: \x1b[31mno; accepted: a yes" in said[word]
+
+
+@pytest.mark.parametrize("moment", ["commands.terminal", "commands.show", "verdicts.growing"])
+def test_ctrl_c_while_the_command_is_still_being_imported(moment: str, place: Path) -> None:
+    words = ["status", str(place / "looks.yaml"), "--ledger", str(place / "ledger")]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, f"orchestration.{moment}", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "stopped; finished runs are kept, the same command goes on from here\n"
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES | WRITTEN))

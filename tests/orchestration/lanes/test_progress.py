@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.cells import cell_len
 
-from orchestration.lanes.events import Preparing, RunFinished, RunMoved, RunStarted
+from orchestration.lanes.events import Preparing, RunFailed, RunFinished, RunMoved, RunStarted
 from orchestration.lanes.progress import Watch, duration
 from orchestration.study.run import Run
 from trainers.engine.world import Progress
@@ -44,6 +44,12 @@ def test_what_comes_before_the_first_step_is_told_and_not_counted(monkeypatch: p
     assert watch.state() == "0/2 runs  25 %  30 s left"
     watch(RunFinished(run=RUN, seconds=20.0))
     assert "lex, seed 3: done in 20 s   [1/2 runs  50 %" in said.getvalue()
+
+
+def test_what_a_script_said_last_acts_on_no_screen() -> None:
+    said = io.StringIO()
+    Watch(1, said)(RunFailed(run=RUN, message="CommandRefused: \x1b[2Jno\n  accepted: a yes", retrying=False))
+    assert said.getvalue().startswith("lex, seed 3: CommandRefused: \\x1b[2Jno\n  accepted: a yes   [0/1 runs")
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 400])
