@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from trainers.command import supervisor
@@ -18,6 +19,7 @@ from trainers.errors import TrainerError
 
 PYTHON = ("python", "python3")  # as the first word: the one that runs semray, whatever PATH says
 TAIL_LINES, TAIL_BYTES = 20, 8_192
+PART = 1 << 20  # bytes of a log that are read at a time: it may be larger than memory
 USAGE = 2  # what argparse and the shell's own tools say of words that they do not understand
 END_SECONDS = 20.0  # from SIGTERM to SIGKILL: time to save
 
@@ -63,11 +65,14 @@ class Running:
         return self._process.poll()
 
     def news(self) -> Progress | None:
-        """The last progress among the lines that have come since the last call."""
+        """The last progress among the lines that have come since the last call, or the last of them."""
         with self.log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end - self._read_to > PART:
+                self._read_to, self._line = end - PART, ""
             file.seek(self._read_to)
-            fresh = file.read()
-        self._read_to += len(fresh)
+            fresh = file.read(end - self._read_to)
+        self._read_to = end
         *lines, self._line = (self._line + fresh.decode(errors="replace").replace("\r", "\n")).split("\n")
         self._line = self._line[-TAIL_BYTES:]
         told = (progress_of(line) for line in reversed(lines))
@@ -121,9 +126,21 @@ def running(words: Sequence[str], environment: Mapping[str, str], log: Path) -> 
         command.kill()
 
 
+def lines_of(log: Path) -> Iterator[str]:
+    """All that a log says; what is longer than a part of it counts as several lines."""
+    with log.open(errors="replace") as file:
+        for several in iter(partial(file.readline, PART), ""):
+            yield from several.splitlines()
+
+
+def end_of(log: Path, size: int) -> bytes:
+    """The last bytes of a log."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read(size)
+
+
 def tail_of(log: Path) -> list[str]:
     """The last lines of a log that say something."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        text = file.read().decode(errors="replace").replace("\r", "\n")
+    text = end_of(log, TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
     return [line.rstrip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]

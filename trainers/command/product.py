@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from corpora.command.scores import FILES
+from trainers.command.process import end_of
 from trainers.encoders.backbones import modules_in, normalises, unusable
 from trainers.encoders.frozen_encoder import SentenceEncoder
 from trainers.engine.world import World
@@ -82,7 +83,7 @@ class Product:
         if self.scores is not None:
             shutil.copyfile(self.scores, path / self.scores.name)
         if self.log is not None:
-            (path / LOG).write_bytes(self.log.read_bytes()[-LOG_BYTES:])
+            (path / LOG).write_bytes(end_of(self.log, LOG_BYTES))
 
     @cached_property
     def _encoder(self) -> SentenceEncoder:

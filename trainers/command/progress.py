@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 from trainers.engine.world import Progress
 
@@ -26,9 +27,9 @@ def progress_of(line: str) -> Progress | None:
     return Progress(step=int(found[1]), steps=int(found[2]), loss=loss, figures=figures)
 
 
-def curve_of(text: str) -> list[Progress]:
+def curve_of(lines: Iterable[str]) -> list[Progress]:
     """One point for each step whose loss was told, the last word counting: a script that resumed told some
     twice."""
-    told = (progress_of(line) for line in text.splitlines())
+    told = map(progress_of, lines)
     by_step = {one.step: one for one in told if one is not None and not math.isnan(one.loss)}
     return [by_step[step] for step in sorted(by_step)]

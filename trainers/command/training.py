@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from corpora.command.corpus import CommandCorpus
 from corpora.store.cache import key_of
 from corpora.store.durable import publish
-from trainers.command.process import PYTHON, CommandFailed, Running, running
+from trainers.command.process import PYTHON, CommandFailed, Running, lines_of, running
 from trainers.command.product import LOG, Product, left_in, opened
 from trainers.command.progress import curve_of
 from trainers.command.settings import Settings, command_of
@@ -58,7 +58,7 @@ def fit(
     left = (
         left_in(kept / "out", world, notes=notes, log=log, room=room) if world.rank == 0 else opened(kept, world)
     )
-    return left, curve_of(log.read_text(errors="replace").replace("\r", "\n"))
+    return left, curve_of(lines_of(log))
 
 
 @contextmanager

@@ -32,5 +32,5 @@ def test_lines_that_do_not(line: str) -> None:
 
 def test_a_step_that_is_told_twice_counts_as_last_told() -> None:
     """A script that resumed from step 1 did step 2 again; a step without a loss is no point."""
-    curve = curve_of("step 1/3 loss 4\nstep 2/3 loss 3\nresuming\nstep 2/3 loss 2\nstep 3/3")
+    curve = curve_of(["step 1/3 loss 4", "step 2/3 loss 3", "resuming", "step 2/3 loss 2", "step 3/3"])
     assert [(point.step, point.loss) for point in curve] == [(1, 4.0), (2, 2.0)]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -171,6 +172,27 @@ def test_what_goes_wrong_is_said_with_the_end_of_the_log(act, kind, said: str, t
         assert (tmp_path / "command.log").exists()
 
 
+def test_what_it_prints_may_be_larger_than_memory(tmp_path: Path) -> None:
+    """64 MiB on one line that bars redraw, between two steps; the last MiB is kept, and the curve is whole."""
+    code = (
+        "import sys; print('step 1/2 loss 4'); [sys.stdout.write('bar ' * 2**18 + chr(13)) for _ in range(64)]; "
+        "print('step 2/2 loss 3'); open(sys.argv[1] + '/scores.json', 'w').write('{\"a\": 1}')"
+    )
+    scratch, kept = tmp_path / "scratch", tmp_path / "kept"
+    scratch.mkdir()
+    kept.mkdir()
+    tracemalloc.start()
+    try:
+        product, curve = python(code, "{out}", world=World(scratch=scratch))
+        product.save(kept)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [(point.step, point.loss) for point in curve] == [(1, 4.0), (2, 3.0)]
+    assert (kept / "command.log").stat().st_size == 1 << 20
+    assert peak < 16 << 20
+
+
 def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
     saved = tmp_path / "out" / "checkpoint.json"
     with pytest.raises(Stopped):
@@ -210,6 +232,7 @@ if sys.argv[2] == "stay":
 """
 HOLDS = """
 import sys
+import tracemalloc
 from pathlib import Path
 from corpora.command.corpus import CommandCorpus
 from trainers.command.settings import Settings
