@@ -46,6 +46,8 @@ def connected(cpus: int) -> Iterator[None]:
         _keep_stdout_clean()
         try:
             _start(cpus)
+        except StudyError:
+            raise
         except Exception as error:
             raise StudyError(_no_ray(None, error)) from error
         try:
@@ -210,8 +212,20 @@ def private_token() -> Path:
     """The file with this person's token for Ray, readable for nobody else; made when there is none.
 
     Ray 2.60 makes it too, but readable for all users of the machine, any of whom might then run code as this one.
+    Raises StudyError where the home is none to write to.
     """
     place = Path.home() / ".ray" / "auth_token"
+    try:
+        _make_private(place)
+    except OSError as error:
+        raise StudyError(
+            f"{place}, the key to a Ray of this machine's own: {error.strerror}\n"
+            f"  accepted: HOME naming a folder that may be written and has room"
+        ) from None
+    return place
+
+
+def _make_private(place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     if not place.exists():
         handle, draft = tempfile.mkstemp(dir=place.parent)  # mode 600
@@ -222,7 +236,6 @@ def private_token() -> Path:
         os.unlink(draft)
     if place.stat().st_mode & 0o077:
         place.chmod(0o600)
-    return place
 
 
 def _keep_stdout_clean() -> None:

@@ -25,6 +25,7 @@ ROOM_FOR_RAY = GIB  # its logs, and what it spills
 MEMORY = 2 * GIB  # Ray itself, and one lane with torch and a small encoder
 SHARED_MEMORY = GIB // 4  # Ray's least, and some; containers have 64 MiB unless told otherwise
 SHM = Path("/dev/shm")
+SOCKET, SOCKET_BYTES = "ray/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store", 107
 LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
@@ -157,6 +158,9 @@ def scratch() -> Check:
     from orchestration.lanes.cluster import temporary_folder
 
     folder = temporary_folder()
+    if len(os.fsencode(folder / SOCKET)) > SOCKET_BYTES:
+        found = f"{folder}: too long a name for Ray's sockets, which take {SOCKET_BYTES} bytes with all they add"
+        return Check(name="temporary files", ok=False, found=found, mend="set RAY_TMPDIR to a shorter one")
     free = shutil.disk_usage(_there(folder)).free
     return _room(
         "temporary files", str(folder), free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk"

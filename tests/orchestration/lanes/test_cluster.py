@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.lanes.cluster import private_token
+from orchestration.lanes.cluster import connected, private_token
+from orchestration.study.errors import StudyError
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,13 @@ def test_the_token_is_private_and_stays() -> None:
     assert len(token) == 64
     assert private_token().read_text() == token
     assert [file.name for file in place.parent.iterdir()] == ["auth_token"]
+
+
+def test_a_home_that_is_none_to_write_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    with pytest.raises(StudyError, match=r"auth_token, .*: Not a directory\n  accepted: HOME naming a folder"):
+        connected(1).__enter__()
 
 
 def test_a_token_that_others_may_read_is_closed() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 from ray._common.utils import get_default_ray_temp_dir
+from ray._private.utils import validate_socket_filepath
 
 from orchestration.lanes.cluster import connected, temporary_folder
 from orchestration.machines import doctor, node_checks
@@ -453,17 +454,29 @@ def test_a_fault_of_one_node(three: list[Node], monkeypatch: pytest.MonkeyPatch)
     assert "RAY_AUTH_MODE is not token" in lines["token"].found
 
 
-def test_temporary_files_are_looked_for_where_ray_puts_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_files_are_looked_for_where_ray_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own go elsewhere where TMPDIR is full or not there yet; Ray's do not."""
     monkeypatch.setenv("TMPDIR", "/dev/full")
     assert get_default_ray_temp_dir() == str(temporary_folder() / "ray") == "/dev/full/ray"
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "not" / "yet"))
+    monkeypatch.setenv("RAY_TMPDIR", "/tmp/not/there/yet")
     assert get_default_ray_temp_dir() == str(temporary_folder() / "ray")
     found = node_checks.scratch()
-    assert found.found.startswith(f"{tmp_path}/not/yet: ")
+    assert found.found.startswith("/tmp/not/there/yet: ")
     assert found.ok
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets have shorter names elsewhere")
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_temporary_folder_with_a_name_too_long_for_sockets(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 39 bytes with 68 that Ray adds where process ids have seven digits, Ray takes the last; of 40 none."""
+    folder = f"/tmp/{'é' * 17}{'x' * more}"
+    monkeypatch.setenv("RAY_TMPDIR", folder)
+    socket_name = f"{folder}/ray/session_2026-11-26_18-07-17_270162_4194304/sockets/plasma_store"
+    found = node_checks.scratch()
+    with pytest.raises(OSError, match="107 bytes") if more else nullcontext():
+        validate_socket_filepath(socket_name)
+    assert found.ok != bool(more)
+    assert found.mend.startswith("set RAY_TMPDIR to a shorter one") == bool(more)
 
 
 def test_hosts_of_one_name_are_told_apart() -> None:
