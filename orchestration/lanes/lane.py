@@ -238,7 +238,9 @@ def variables_of(threads: int, gpus: float) -> dict[str, str]:
     """The environment of a lane's or worker's process, however it was started.
 
     OpenMP and the tokenizers keep to its threads. A process without a GPU must not see any, which Ray does not see
-    to. On a GPU cuBLAS is told its workspace before the first product: later it does not listen.
+    to. On a GPU cuBLAS is told its workspace before the first product: later it does not listen. The supervisor of
+    a script ends it with all that it started; Ray would kill the supervisor alone, and the others would stay.
     """
     variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
+    variables |= {"RAY_kill_child_processes_on_worker_exit": "0"}
     return variables | (dict([WORKSPACE]) if gpus else {"CUDA_VISIBLE_DEVICES": ""})

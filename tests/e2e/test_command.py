@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -151,3 +152,42 @@ def test_killed_with_its_lane_and_its_driver_it_ends_as_by_hand(place: Path) -> 
     )
     (verdict,) = json.loads(said.stdout)
     assert (verdict["claim"], len(verdict["per_seed"])) == ("H1", 1)
+
+
+DEAF = """\
+import signal, subprocess, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+daemon = subprocess.Popen(["sleep", "600"], start_new_session=True)
+print(daemon.pid, file=open("daemon", "w"), flush=True)
+time.sleep(600)
+"""
+STAYING = """\
+question: What stays of a script that hears no SIGTERM and leaves a daemon?
+family: command
+seeds: [0]
+data: {watch: [train.py], metrics: {accuracy: higher}}
+train: {run: [python, train.py, "{seed}"]}
+arms: {one: {}}
+evaluate: [scores]
+resources: {lanes: 1, retries: 0}
+"""
+
+
+@pytest.mark.parametrize("end", [[signal.SIGKILL], [signal.SIGINT, signal.SIGINT]])
+def test_what_left_its_session_ends_with_the_driver_too(end: list[signal.Signals], tmp_path: Path) -> None:
+    """One that is killed, or asked to stop and then to stop at once: Ray ends the lanes."""
+    (tmp_path / "train.py").write_text(DEAF)
+    (tmp_path / "mine.yaml").write_text(STAYING)
+    driver = semray(tmp_path, "ledger")
+    until(lambda: (tmp_path / "daemon").is_file() and (tmp_path / "daemon").read_text() != "", seconds=60)
+    daemon = psutil.Process(int((tmp_path / "daemon").read_text()))
+    try:
+        for number, heard in zip(end, ("importing what runs need", "stopping: "), strict=False):
+            until(lambda words=heard: words in (tmp_path / "ledger.said").read_text())
+            driver.send_signal(number)
+        driver.wait()
+        until(lambda: gone([daemon]), seconds=30)
+    finally:
+        driver.kill()
+        if daemon.is_running():
+            daemon.kill()

@@ -232,7 +232,6 @@ if sys.argv[2] == "stay":
 """
 HOLDS = """
 import sys
-import tracemalloc
 from pathlib import Path
 from corpora.command.corpus import CommandCorpus
 from trainers.command.settings import Settings
