@@ -61,8 +61,9 @@ class Running:
 
     @property
     def code(self) -> int | None:
-        """The exit code, 128 + n after signal n; None while it runs."""
-        return self._process.poll()
+        """The exit code, 128 + n after signal n to it or to its supervisor; None while it runs."""
+        code = self._process.poll()
+        return code if code is None or code >= 0 else 128 - code
 
     def news(self) -> Progress | None:
         """The last progress among the lines that have come since the last call, or the last of them."""

@@ -121,6 +121,11 @@ def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None
             "could not be started: .*No such file",
         ),
         (lambda w: python("import os; os.kill(os.getpid(), 9)", world=w), CommandFailed, "ended by SIGKILL"),
+        (
+            lambda w: python("import os; os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)", world=w),
+            CommandFailed,
+            "ended by SIGKILL",
+        ),
         (lambda w: python("import sys; sys.exit(-1)", world=w), CommandFailed, "exit code 255 after"),
         (
             lambda w: python("import sys; print('not started'); sys.exit(127)", world=w),
