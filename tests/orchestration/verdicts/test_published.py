@@ -105,6 +105,43 @@ def test_every_claim_that_is_named_exists(path: Path) -> None:
         assert all(printed.backbone for printed in claims.values())
 
 
+LANGUAGES = ("en", "de", "es", "it", "la", "sv")
+# CALE, table 10, in thousandths: APD and PRT of each language.
+TABLE_10 = {
+    "layers-mid": ((568, 543, 495, 316, 237, 575), (500, 756, 510, 538, 481, 466)),
+    "wic": ((786, 798, 633, 512, 142, 854), (671, 803, 610, 637, 549, 739)),
+    "cale": ((705, 777, 655, 755, 108, 833), (533, 823, 543, 753, 461, 720)),
+}
+
+
+def test_figures_of_change_are_those_of_the_table_with_most_digits():
+    """Table 2 rounds the same correlations: .75 - .32 is .43, where table 10 has .755 - .316 = .439."""
+    named = read_published(STUDIES / "published" / "cale.yaml")["cale_change"]
+    for place, language in enumerate(LANGUAGES):
+        for claim, measure, control in (
+            (f"C8-{language}", 0, "layers-mid"),
+            (f"C9-{language}", 0, "wic"),
+            (f"C8-prt.{place + 1}", 1, "layers-mid"),
+        ):
+            printed = TABLE_10["cale"][measure][place] - TABLE_10[control][measure][place]
+            assert named[claim].difference == pytest.approx(printed / 1000), claim
+
+
+@pytest.mark.parametrize(
+    ("family", "study", "claim", "control"),
+    [
+        ("cale", "cale_space", "C14", "base"),  # the paper reads an untrained encoder at the target word
+        ("difficulty", "difficulty_multi_task", "C12", "baseline"),  # of GLUE's MRPC, not of its text files
+    ],
+)
+def test_a_figure_of_another_measurement_is_not_set_beside_ours(
+    family: str, study: str, claim: str, control: str
+) -> None:
+    (part,) = (one for one in read_study(STUDIES / f"{study}.yaml").parts if one.claim == claim)
+    assert str(part.control) == control
+    assert read_published(STUDIES / "published" / f"{family}.yaml")[study][claim].not_comparable
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
