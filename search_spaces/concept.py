@@ -18,7 +18,10 @@ SPACE: Space = (
     Dimension(name="layer_decay", low=0.8, high=1.0, source="Concept, appendix E: 0.90"),
     Dimension(name="temperature", low=0.01, high=0.2, log=True, source="Concept, appendix E: 0.05"),
     Dimension(
-        name="hn_mode", choices=("absolute", "relative", "both"), when=_HARD, source="the paper's is absolute"
+        name="hn_mode",
+        choices=("absolute", "relative", "both"),
+        when=_HARD,
+        source="ours: the formula is missing from the paper's text",
     ),
     Dimension(name="hn_margin", low=0.05, high=0.5, when=_PUSHED, source="Concept, appendix E: 0.20"),
     Dimension(

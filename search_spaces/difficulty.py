@@ -40,7 +40,7 @@ SPACE: Space = (
     Dimension(name="learning_rate", low=1e-4, high=3e-3, log=True, source="1e-3 in the paper"),
     Dimension(name="weight_decay", choices=(0.0, 1e-2, 1e-1), source="1e-2 in the paper"),
     Dimension(name="steps", choices=(200, 400, 600, 800), source="400 to 800 in the paper's tables"),
-    Dimension(name="batch_size", choices=(64, 128), source="128 in the paper"),
+    Dimension(name="batch_size", choices=(64, 128), source="64 to 128 in the paper"),
     Dimension(name="init", choices=("linear", "identity"), source="not stated; both start as the frozen cosine"),
     Dimension(
         name="d_h",

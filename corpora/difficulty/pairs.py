@@ -55,7 +55,7 @@ class PairData:
     """
 
     tasks: tuple[PairSet, ...] = ("stsb", "mrpc", "paws_offline")  # ours: section 4's, without the hub
-    cap_mode: Literal["first", "hash"] = "first"  # ours: the paper says only how many
+    cap_mode: Literal["first", "hash"] = "first"  # section 5.4: the first pairs of the split
     train_cap: Cap = 4000  # section 4: of the study of many tasks
     eval_cap: Cap = 1500  # section 4: of the study of many tasks
     path: str | None = None  # a place, no choice
