@@ -69,6 +69,14 @@ def test_a_letter_means_the_same_claim_in_every_study() -> None:
     assert {place: claims for place, claims in meant.items() if len(claims) > 1} == {}
 
 
+@pytest.mark.parametrize(
+    "name", ["backbones", "change", "differentiation", "similarity", "space", "strict", "unseen"]
+)
+def test_a_decision_of_cale_has_the_papers_threshold(name: str) -> None:
+    """Section 5.1: "to maximize accuracy on the train and validation splits", of which train is nine tenths."""
+    assert study(ROOT / "studies" / f"cale_{name}.yaml").data.threshold_pairs is None
+
+
 BACKBONES = {
     "BERT-base": "bert-base-uncased",
     "BERT-large": "bert-large-uncased",
