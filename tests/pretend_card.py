@@ -3,8 +3,9 @@
     SEMRAY_TEST_DEVICE=card:0 python -m pytest -n 0 -p tests.pretend_card tests/orchestration/families/test_contract.py
 
 It is as strict as a card: tensors of two devices do not meet in one operation. A step of training that waits for the
-card (`.item()`, `.tolist()`, a copy to the CPU that does not go on beside it) fails. It is no card in that it has no
-kernels, no bf16, no memory and no pace of its own, and DeepSpeed's engine is left out. A process has it to its end.
+card (`.item()`, `.tolist()`, a copy to the CPU that does not go on beside it) fails, and so does one with a term of its
+loss in bf16. That is chosen where a card's autocast would choose it (`tests.card_autocast`). It is no card in that it has
+no kernels, no memory and no pace of its own, and DeepSpeed's engine is left out. A process has it to its end.
 (RLRD alone waits once a step: the CPU draws its bids.)
 """
 
@@ -22,8 +23,8 @@ import transformers
 from torch import Tensor, nn
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
-from torch.utils._pytree import tree_leaves, tree_map_only
 
+from tests.card_autocast import mapped, put_autocast
 from trainers.engine import loop
 from trainers.engine.world import World
 
@@ -47,6 +48,7 @@ class _Module(backend_registration._DummyBackendModule):
 
 backend_registration._setup_privateuseone_for_python_backend(rename="card", backend_module=_Module())
 CARD = torch.device("card:0")
+put_autocast(CARD.type)
 
 
 class OnCard(Tensor):
@@ -84,7 +86,8 @@ class Card(TorchDispatchMode):
 
 
 def _computed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    tensors: list[Tensor] = []
+    mapped(tensors.append, (args, kwargs))
     on_card = any(isinstance(tensor, OnCard) for tensor in tensors)
     if on_card and func not in COPIES:
         strangers = [one for one in tensors if not isinstance(one, OnCard) and one.dim() > 0]
@@ -106,12 +109,12 @@ def _computed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     found = func(*_on_cpu(args), **_on_cpu(told))
     if not stays:
         return found
-    found = tree_map_only(Tensor, lambda one: one if isinstance(one, OnCard) else OnCard(one), found)
+    found = mapped(lambda one: one if isinstance(one, OnCard) else OnCard(one), found)
     return return_and_correct_aliasing(func, args, kwargs, found) if on_card else found
 
 
 def _on_cpu(of: Any) -> Any:
-    return tree_map_only(OnCard, lambda one: one.held, of)
+    return mapped(lambda one: one.held if isinstance(one, OnCard) else one, of)
 
 
 def _filled_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
@@ -143,11 +146,13 @@ class _Stream:
 class _Engine:
     """What training asks of DeepSpeed's engine."""
 
-    def __init__(self, module: nn.Module, optimizer: Any, scheduler: Any) -> None:
+    def __init__(self, module: nn.Module, optimizer: Any, scheduler: Any, world: World) -> None:
         self.module, self.optimizer, self.scheduler = module, optimizer, scheduler
+        self.half = world.precision == "bf16"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.module(*args, **kwargs)
+        with torch.autocast(CARD.type, torch.bfloat16, enabled=self.half):
+            return self.module(*args, **kwargs)
 
     def train(self) -> None:
         self.module.train()
@@ -167,7 +172,7 @@ def _engine(model: nn.Module, groups: Any, recipe: loop.Recipe, seed: int, world
     model.to(world.device)
     optimizer = torch.optim.AdamW([dict(group) for group in groups], fused=True)
     usual = partial(loop.schedule, steps=recipe.steps, warmup=recipe.warmup)
-    yield _Engine(model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual))
+    yield _Engine(model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual), world)
     model.zero_grad(set_to_none=True)
 
 
@@ -177,6 +182,15 @@ def _waiting_for_nothing(step: Callable[..., Any]) -> Callable[..., Any]:
         done = step(*args, **kwargs)
         assert not waits, f"a step waited for the card: {waits}"
         return done
+
+    return watched
+
+
+def _in_float32(figures: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(terms: Mapping[str, Tensor], *others: Any) -> Any:
+        half = [name for name, term in terms.items() if term.dtype is not torch.float32]
+        assert not half, f"terms of a loss are not in float32: {half}"
+        return figures(terms, *others)
 
     return watched
 
@@ -210,6 +224,7 @@ PATCH.setattr(threading.Thread, "run", _run)  # a mode is of one thread
 PATCH.setattr(transformers.PreTrainedModel, "save_pretrained", _saved)
 PATCH.setattr(loop, "_deepspeed_engine", _engine)
 PATCH.setattr(loop._Steps, "take", _waiting_for_nothing(loop._Steps.take))
+PATCH.setattr(loop._Figures, "of", staticmethod(_in_float32(loop._Figures.of)))
 
 
 @pytest.fixture(autouse=True, scope="session")

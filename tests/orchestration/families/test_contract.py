@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -198,6 +199,15 @@ CASES |= {
 OFTEN = {"san", "san/simcse+san", "san/sncse+san"}  # without labels and teachers; the others on demand
 
 
+@contextmanager
+def made(name: str, place: Path) -> Iterator[Small]:
+    """A case's study in a folder of its own, ready to run."""
+    case, (family, _, _) = CASES[name], name.partition("/")
+    (place / "wordnet").mkdir()
+    with prepared(family, case.text.replace("SCRIPT", SCRIPT), case.write, place, case.backbone) as small:
+        yield small
+
+
 def _in_turn(name: str) -> Any:
     rare = name.startswith("san") and name not in OFTEN
     return pytest.param(name, marks=pytest.mark.long) if rare else name
@@ -213,10 +223,7 @@ class TestFamilies(FamilyContract):
     @pytest.fixture(scope="class", params=map(_in_turn, sorted(CASES)))
     @classmethod
     def small(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
-        case, (family, _, _) = CASES[request.param], request.param.partition("/")
-        place = tmp_path_factory.mktemp(family)
-        (place / "wordnet").mkdir()
-        with prepared(family, case.text.replace("SCRIPT", SCRIPT), case.write, place, case.backbone) as small:
+        with made(request.param, tmp_path_factory.mktemp("family")) as small:
             yield small
 
     def broken_in(self, small: Small) -> Broken:
