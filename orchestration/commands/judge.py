@@ -64,7 +64,7 @@ class _CommandLine(Document):
         value = self.at(place)
         return f"{self.field(place)} {str(value) or repr(value)}"
 
-    def told(self, mistake: Mistake) -> str:
+    def message(self, mistake: Mistake) -> str:
         return mistake.words("")
 
 

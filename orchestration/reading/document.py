@@ -1,4 +1,4 @@
-"""A YAML file and the place of everything in it, so that a mistake can be named by file, line and field."""
+"""Reads a YAML file and keeps the place of every value, so that a message can name file, line and field."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _ONE_LINE = "text on one line that shows as it is: no line ends, control charact
 DIGITS = 10  # of a whole number: seeds go up to 4294967295, and nothing in a study counts further
 _STUDY = "a study: a mapping that begins with `question:`"
 _PLAIN = "plain text, numbers, lists and mappings; no tags"
-_TOLD = 300  # characters of what is wrong
-_SHOWN = 70  # characters of a list or mapping repeated in a message
+_WIDTH = 300  # characters of a message that say what is wrong
+_QUOTED = 70  # characters of a list, a mapping or a line of the file, quoted in a message
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Mistake:
     accepted: str
 
     def words(self, where: str) -> str:
-        return f"{where}{cut(printable(self.found), _TOLD)}\n  accepted: {printable(self.accepted)}"
+        return f"{where}{cut(printable(self.found), _WIDTH)}\n  accepted: {printable(self.accepted)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """What a file says (`content`, in plain Python values) and where. problems: mistakes of the YAML itself."""
+    """A parsed file: `content` in plain Python values, and each place's node and line. problems: of its YAML."""
 
     path: Path
     content: Any
@@ -71,14 +71,14 @@ class Document:
         return self.lines[place]
 
     def written(self, place: Place) -> str:
-        """A value as its author wrote it; text in quotes; long lists and mappings cut."""
+        """The value as its author wrote it: text in quotes, long lists and mappings cut."""
         node = self.nodes[place]
         if isinstance(node, yaml.ScalarNode):
             if node.tag == _NULL:
                 return node.value or "(nothing)"
             return repr(node.value) if node.tag == _TEXT else node.value
         text = yaml.safe_dump(self.at(place), default_flow_style=True, sort_keys=False, width=10**6).strip()
-        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
     def plain(self, place: Place) -> str | None:
         """The characters of an unquoted scalar, before YAML gave them a type; None for anything else."""
@@ -86,7 +86,7 @@ class Document:
         return node.value if isinstance(node, yaml.ScalarNode) and node.style is None else None
 
     def field(self, place: Place) -> str:
-        """How a place is called in a message: `compare[H2].metric`, where H2 is the claim the entry makes."""
+        """The name of a place in messages, such as `compare[H2].metric`, where H2 is the claim of the entry."""
         name = ""
         for depth, step in enumerate(place):
             if isinstance(step, int):
@@ -98,11 +98,11 @@ class Document:
         return name
 
     def found(self, place: Place) -> str:
-        """What there is at a place, in words."""
+        """`field = value`, or `field is missing`."""
         return f"{self.field(place)} {f'= {self.written(place)}' if self.holds(place) else 'is missing'}"
 
-    def told(self, mistake: Mistake) -> str:
-        """A mistake of this document in words, with the file and the line."""
+    def message(self, mistake: Mistake) -> str:
+        """The message about a mistake of this document, with file and line."""
         return mistake.words(f"{self.path}:{mistake.line}: ")
 
 
@@ -112,17 +112,17 @@ def read(path: Path) -> Document:
 
 
 def document_of(path: Path, text: str) -> Document:
-    """As `read`, of what the file holds."""
+    """The document in a text that was read from `path`. Raises as `read` does."""
     try:
         loader = LimitedLoader(text)
         node = loader.get_single_node()
         if node is None:
             raise StudyError(f"{path}: is empty\n  accepted: {_STUDY}")
-        problems = tuple(_traps(node, (), frozenset()))
+        problems = tuple(_mistakes(node, (), frozenset()))
         content = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise StudyError(_not_yaml(path, text, error)) from None
-    except (ValueError, OverflowError) as error:  # the digits of an escape, which make no character
+    except (ValueError, OverflowError) as error:  # an escape whose digits name no character
         raise StudyError(f"{path}:{loader.line + 1}: {error}\n  accepted: {_PLAIN}") from None
     if not isinstance(content, dict):
         line, kind = node.start_mark.line + 1, "a list" if isinstance(content, list) else "one value"
@@ -161,7 +161,7 @@ def _text(path: Path) -> str:
 
 
 def _files_near(path: Path, folder: Path) -> str:
-    """The studies of a folder, as words for a message."""
+    """The end of a message that lists the YAML files of a folder; "" if it has none."""
     names = sorted(file.stem for file in folder.glob("*.y*ml")) if folder.is_dir() else []
     return f"; {folder} holds {names_accepted(path.stem, names)}" if names else ""
 
@@ -182,41 +182,41 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> str:
         accepted = _PLAIN
     elif "single document" in (getattr(error, "context", None) or ""):
         problem, accepted = "a second document begins here", "one study per file, so one document"
-    return f"{path}:{mark.line + 1}: {problem}\n{_two_lines(text, mark.line)}\n  accepted: {accepted}"
+    return f"{path}:{mark.line + 1}: {problem}\n{_excerpt(text, mark.line)}\n  accepted: {accepted}"
 
 
-def _two_lines(text: str, line: int) -> str:
-    """The line where reading stopped, counted from 0, and the last one with words above it, with their numbers."""
+def _excerpt(text: str, line: int) -> str:
+    """The line where reading stopped (`line`, counted from 0) and the last line above it that is not blank."""
     lines = text.split("\n")
     above = next((number for number in range(min(line, len(lines)) - 1, -1, -1) if lines[number].strip()), None)
     shown = [number for number in (above, line) if number is not None and number < len(lines)]
-    return "\n".join(f"  {number + 1:>4} | {cut(printable(lines[number].rstrip()), _SHOWN)}" for number in shown)
+    return "\n".join(f"  {number + 1:>4} | {cut(printable(lines[number].rstrip()), _QUOTED)}" for number in shown)
 
 
-def _traps(node: yaml.Node, place: Place, around: frozenset[int]) -> Iterator[Mistake]:
-    """Mistakes that YAML itself lets pass: keys written twice or read as no text, characters that do not show.
+def _mistakes(node: yaml.Node, place: Place, ancestors: frozenset[int]) -> Iterator[Mistake]:
+    """Mistakes that YAML accepts: repeated keys, keys that are not text, misread numbers, invisible characters.
 
-    Keys that are not text are turned into the text that was written, so that only this is said of them.
+    A key that is not text is replaced by its written text, so that it causes no second message.
     """
-    if id(node) in around:
+    if id(node) in ancestors:
         raise yaml.composer.ComposerError(None, None, "an alias inside its own anchor", node.start_mark)
-    around |= {id(node)}
+    ancestors |= {id(node)}
     if isinstance(node, yaml.MappingNode):
-        yield from _key_traps(node, place)
+        yield from _mistakes_in_keys(node, place)
         for key, value in node.value:
-            yield from _traps(value, (*place, key.value) if isinstance(key.value, str) else place, around)
+            yield from _mistakes(value, (*place, key.value) if isinstance(key.value, str) else place, ancestors)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield from _traps(value, (*place, index), around)
+            yield from _mistakes(value, (*place, index), ancestors)
     else:
-        yield from _value_traps(node, place)
+        yield from _mistakes_in_value(node, place)
 
 
-def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
+def _mistakes_in_value(node: yaml.Node, place: Place) -> Iterator[Mistake]:
     line, name = node.start_mark.line + 1, _dotted(place)
-    if node.tag == _DATE or _makes_no_number(node):  # a study has no dates: what looks like one is a name
+    if node.tag == _DATE or _is_unparsable_number(node):  # a study has no dates: what looks like one is a name
         node.tag = _TEXT
-    if node.tag in (_INT, _FLOAT) and (meant := _in_tens(node)):
+    if node.tag in (_INT, _FLOAT) and (meant := _decimal_spelling(node)):
         read = SafeConstructor().construct_object(node)
         yield Mistake(line, f"{name}: YAML reads {node.value} as {read}", f"{meant}, or '{node.value}' as text")
     if node.tag == _INT and len(node.value) > DIGITS:
@@ -228,8 +228,8 @@ def _value_traps(node: yaml.Node, place: Place) -> Iterator[Mistake]:
         yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
 
 
-def _makes_no_number(node: yaml.Node) -> bool:
-    """Whether YAML takes a scalar for a number, such as `0b_` without digits, and Python can make none of it."""
+def _is_unparsable_number(node: yaml.Node) -> bool:
+    """Whether YAML tags a scalar as a number that Python cannot parse, such as `0b_`."""
     if node.tag not in (_INT, _FLOAT):
         return False
     try:
@@ -239,8 +239,8 @@ def _makes_no_number(node: yaml.Node) -> bool:
     return False
 
 
-def _in_tens(node: yaml.Node) -> str:
-    """What to write for a number that YAML counts in sixties, by its colon, or in eights, by its zero; or ""."""
+def _decimal_spelling(node: yaml.Node) -> str:
+    """What to write for a number that YAML reads in base 60 (a colon) or base 8 (a leading zero); else ""."""
     if ":" in node.value:
         return "a number without colons"
     digits = node.value.replace("_", "")
@@ -248,7 +248,7 @@ def _in_tens(node: yaml.Node) -> str:
     return str(int(digits)) if octal else ""
 
 
-def _key_traps(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:
+def _mistakes_in_keys(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:
     first_line: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:

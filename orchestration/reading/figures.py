@@ -1,4 +1,4 @@
-"""Which figures does a metric of a study stand for? `mean(…)` and `each(…)` are looked up."""
+"""Finds the figures that a metric of a study stands for: one, or the several of `mean(…)` and `each(…)`."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ Groups = Mapping[str, tuple[str, ...]]
 
 
 def figures_at(
-    check: Checker, place: Place, metric: str, tasks: Tasks, groups: Groups, every: Tasks
+    check: Checker, place: Place, metric: str, tasks: Tasks, groups: Groups, available: Tasks
 ) -> tuple[str, ...] | None:
-    """The figures of these tasks that the metric at a place stands for; None where it is refused.
+    """The figures of `tasks` that the metric at a place stands for; None, with a mistake recorded, if it is none.
 
-    every: tasks that the study could be measured on as well, for the message.
+    available: all tasks of the family; a message names the one that `evaluate` lacks.
     """
     known = metric_names(tasks.values())
     if not FORM.fullmatch(metric):
-        task = _with(metric, every)
+        task = _task_with(metric, available)
         hint = f"; {metric} comes with `evaluate: {task.name}`" if task else ""
         return (metric,) if metric in known or check.name(place, known, hint=hint) else None
     try:
         return members(metric, tasks, groups)
     except KeyError as error:
         name = str(error.args[0])
-        offered = [*(group for group, of in groups.items() if tasks.keys() >= set(of)), *tasks, *known]
-        hint = f"; {name} comes with `evaluate: {name}`" if name in every else ""
+        offered = [*(group for group, members_ in groups.items() if tasks.keys() >= set(members_)), *tasks, *known]
+        hint = f"; {name} comes with `evaluate: {name}`" if name in available else ""
         check.refuse(place, names_accepted(name, list(dict.fromkeys(offered))) + hint)
     except ValueError as error:
         check.refuse(place, str(error))
     return None
 
 
-def _with(metric: str, tasks: Tasks) -> Task[Any, Any] | None:
+def _task_with(metric: str, tasks: Tasks) -> Task[Any, Any] | None:
     return next((task for task in tasks.values() if metric in task.metrics), None)

@@ -1,4 +1,4 @@
-"""How much a study file may hold. What is far beyond any study is refused before it costs time or memory."""
+"""Limits of a study file. A file far beyond any real study is refused before it costs time or memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from orchestration.study.errors import StudyError
 
 BYTES = 256 * 1024  # the longest study of this project has 4 KB
 DEPTH = 20  # lists and mappings inside each other; a study has 5
-VALUES = 10_000  # with every alias written out: a study of 500 arms and 500 claims has 7,500
+VALUES = 10_000  # aliases expanded: a study of 500 arms and 500 claims has 7,500
 CHARACTERS = 2_000  # of one key or value
-MISTAKES = 100  # told at once
+MISTAKES = 100  # shown at once
 
 
 class LimitsError(yaml.MarkedYAMLError):
@@ -25,12 +25,12 @@ class LimitsError(yaml.MarkedYAMLError):
 
 
 class LimitedLoader(yaml.SafeLoader):
-    """PyYAML's safe loader, which stops at the limits while it reads. No tag is accepted: values are plain."""
+    """PyYAML's safe loader that raises LimitsError as soon as a limit is passed, or at any tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = self._values = 0
-        self._sizes: dict[int, int] = {}  # of each node that is whole, aliases written out
+        self._sizes: dict[int, int] = {}  # node id -> values inside, aliases expanded
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event: Any = self.peek_event()
@@ -67,7 +67,7 @@ class LimitedLoader(yaml.SafeLoader):
 
 
 def content_of(path: Path) -> bytes:
-    """The bytes of a study file. StudyError when they are more than a study has, or `path` is no plain file."""
+    """The bytes of a study file. StudyError if it is too large or no plain file."""
     if path.exists() and not path.is_file():
         raise StudyError(f"{path}: is no plain file\n  accepted: the .yaml file of a study")
     with path.open("rb") as file:

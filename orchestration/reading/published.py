@@ -1,7 +1,7 @@
-"""What a paper prints of the claims that a study makes: published/<family>.yaml beside the study's own file.
+"""The differences a paper prints for the claims of a study: published/<family>.yaml beside the study file.
 
 source: the paper, and where in it
-backbone: all-mpnet-base-v2        # of every figure below that says no other
+backbone: all-mpnet-base-v2        # unless a figure names another
 seeds: 1
 studies:
   concept_hypotheses:
@@ -30,7 +30,7 @@ FIELDS = {"difference", "backbone", "seeds", "not_comparable"}
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """A difference as a paper prints it, on this backbone, of so many seeds. not_comparable: "" or the reason."""
+    """A difference that a paper prints. seeds: how many it rests on. not_comparable: the reason, or ""."""
 
     difference: float
     backbone: str
@@ -39,16 +39,16 @@ class Printed:
 
 
 def published(study: Study) -> Mapping[str, Printed]:
-    """The printed figure of each claim that has one; none where no such file lies beside the study.
+    """Claim -> its printed difference; empty if no such file lies beside the study.
 
-    StudyError names the file and the field that cannot be.
+    StudyError names the file and the wrong field.
     """
     path = study.path.parent / FOLDER / f"{study.family}.yaml"
     return read_published(path).get(study.path.stem, {}) if path.is_file() else {}
 
 
 def read_published(path: Path) -> Mapping[str, Mapping[str, Printed]]:
-    """By study and claim. StudyError as `published` raises it."""
+    """Study -> claim -> printed difference. StudyError as in `published`."""
     import yaml
 
     try:
@@ -59,17 +59,17 @@ def read_published(path: Path) -> Mapping[str, Mapping[str, Printed]]:
         raise StudyError(f"{path}\n  accepted: a mapping of {', '.join(sorted(HEAD))}")
     common = {name: content[name] for name in ("backbone", "seeds")}
     return {
-        study: {one: _printed(said, common, f"{path}: studies.{study}.{one}") for one, said in claims.items()}
+        study: {name: _printed(entry, common, f"{path}: studies.{study}.{name}") for name, entry in claims.items()}
         for study, claims in content["studies"].items()
     }
 
 
-def _printed(said: Any, common: Mapping[str, Any], at: str) -> Printed:
-    fields = said if isinstance(said, dict) else {"difference": said}
-    if strange := sorted(set(fields) - FIELDS):
-        raise StudyError(f"{at}.{strange[0]}\n  accepted: a number, or {', '.join(sorted(FIELDS))}")
+def _printed(entry: Any, common: Mapping[str, Any], field: str) -> Printed:
+    fields = entry if isinstance(entry, dict) else {"difference": entry}
+    if unknown := sorted(set(fields) - FIELDS):
+        raise StudyError(f"{field}.{unknown[0]}\n  accepted: a number, or {', '.join(sorted(FIELDS))}")
     given = {**common, **fields}
     difference = given.get("difference")
     if isinstance(difference, bool) or not isinstance(difference, int | float) or not math.isfinite(difference):
-        raise StudyError(f"{at} = {difference!r}\n  accepted: the printed difference, a number")
+        raise StudyError(f"{field} = {difference!r}\n  accepted: the printed difference, a number")
     return Printed(**{**given, "difference": float(difference)})

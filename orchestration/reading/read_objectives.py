@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def written_objectives(check: Checker, place: Place) -> list[tuple[Place, Objective]]:
-    """Those that name a metric, each with its place. Whatever else one says may be wrong."""
+    """The objectives that name a metric, each with its place. Their other fields are not checked yet."""
     given = check.document.at(place) if check.document.holds(place) else None
-    entries = [((*place, index), one) for index, one in enumerate(given)] if isinstance(given, list) else []
+    entries = [((*place, index), entry) for index, entry in enumerate(given)] if isinstance(given, list) else []
     return [
-        (where, Objective(metric=one["metric"], mode=one.get("mode", ""), confirm=_text(one.get("confirm"))))
-        for where, one in entries or [(place, given)]
-        if isinstance(one, dict) and _text(one.get("metric"))
+        (where, Objective(metric=entry["metric"], mode=entry.get("mode", ""), confirm=_text(entry.get("confirm"))))
+        for where, entry in entries or [(place, given)]
+        if isinstance(entry, dict) and _text(entry.get("metric"))
     ]
 
 
@@ -34,38 +34,40 @@ def _text(value: Any) -> str | None:
 def check_objectives(
     check: Checker, parts: Mapping[str, Any], family: Family, objectives: Sequence[tuple[Place, Objective]]
 ) -> None:
-    """Is each measured on development data, the right way round, and confirmed by what `evaluate` yields?"""
+    """Refuse objectives that no dev task yields, whose mode is wrong, or that `evaluate` cannot confirm."""
     table, groups = family.tasks(parts["data"]), family.groups(parts["data"])
-    of_dev = {name: task for name, task in table.items() if is_dev(name)}
-    asked = () if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
-    of_test = {task.name: task for task in asked if not is_dev(task.name)}
-    known, tested = metric_names(of_dev.values()), metric_names(of_test.values())
+    dev_tasks = {name: task for name, task in table.items() if is_dev(name)}
+    evaluated = () if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
+    test_tasks = {task.name: task for task in evaluated if not is_dev(task.name)}
+    dev_metrics, test_metrics = metric_names(dev_tasks.values()), metric_names(test_tasks.values())
     for place, objective in objectives:
         metric, confirmed = objective.metric, objective.confirmed
         if is_each(metric) or is_each(confirmed):
             check.refuse((*place, "metric"), "one figure, or their mean(…)")
             continue
-        chosen = figures_at(check, (*place, "metric"), metric, of_dev, groups, of_dev)
-        if chosen:
-            parts["figures"][metric] = chosen
-            larger = known[chosen[0]]
-            if objective.mode in ("max", "min") and objective.mode != ("max" if larger else "min"):
-                check.refuse((*place, "mode"), "max: larger is better" if larger else "min: smaller is better")
-        if not asked or not (chosen or objective.confirm):
+        dev_figures = figures_at(check, (*place, "metric"), metric, dev_tasks, groups, dev_tasks)
+        if dev_figures:
+            parts["figures"][metric] = dev_figures
+            larger_is_better = dev_metrics[dev_figures[0]]
+            if objective.mode in ("max", "min") and objective.mode != ("max" if larger_is_better else "min"):
+                check.refuse(
+                    (*place, "mode"), "max: larger is better" if larger_is_better else "min: smaller is better"
+                )
+        if not evaluated or not (dev_figures or objective.confirm):
             continue
-        here = (*place, "confirm" if objective.confirm else "metric")
+        confirm_place = (*place, "confirm" if objective.confirm else "metric")
         if FORM.fullmatch(confirmed):
-            found = figures_at(check, here, confirmed, of_test, groups, {})
-            if not found:
+            test_figures = figures_at(check, confirm_place, confirmed, test_tasks, groups, {})
+            if not test_figures:
                 continue
-            parts["figures"][confirmed] = found
-            confirmed = found[0]
-        if confirmed not in tested:
+            parts["figures"][confirmed] = test_figures
+            confirmed = test_figures[0]
+        if confirmed not in test_metrics:
             check.refuse(
-                here,
+                confirm_place,
                 "one that `evaluate` measures on test data, or with `confirm` set to such: "
-                f"{', '.join(tested) or 'it names none'}",
+                f"{', '.join(test_metrics) or 'it names none'}",
             )
-        elif chosen and tested[confirmed] != larger:
-            better = "larger" if larger else "smaller"
+        elif dev_figures and test_metrics[confirmed] != larger_is_better:
+            better = "larger" if larger_is_better else "smaller"
             check.refuse((*place, "confirm"), f"one that is better when {better}, as {metric} is")

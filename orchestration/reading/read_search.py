@@ -1,4 +1,4 @@
-"""The `search:` block of a study, checked to the last field; and the space that it leaves."""
+"""Checks the `search:` block of a study, and computes the space that is searched around an arm."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ STAND_INS: Mapping[str, Any] = {
     "trials": 1,
     "objective": (),
     "seeds": (),
-}  # for what is missing or wrong
+}  # values for fields that are missing or wrong, so that the others can be checked
 
 
 def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None) -> Any:
-    """The search, or WRONG.
+    """The search, or WRONG. All fields are checked, even if one is wrong.
 
-    Its seeds must not be those a verdict rests on: a choice would confirm itself. What it optimises is measured on
-    development data, and has a counterpart on test data that `evaluate` yields. A field that is wrong keeps none
-    of the others from being looked at.
+    Its seeds must differ from those of the verdicts, so that a choice cannot confirm itself. It optimises a figure
+    of development data that has a counterpart among what `evaluate` measures on test data.
     """
     given = check.mapping(PLACE)
     if given is WRONG:
         return WRONG
     before = len(check.problems)
     fields = check.block(Search, PLACE)
-    check.needed(Search, [PLACE])
+    check.refuse_missing(Search, [PLACE])
     search = Search(**{**STAND_INS, **fields})
-    movable = family is not None and (bool(family.space) or _open(family))
+    movable = family is not None and (bool(family.space) or _has_own_settings(family))
     if isinstance(given.get("space"), str) and family:
         check.name((*PLACE, "space"), [parts["family"]] if movable else [])
     if "seeds" in fields:
@@ -53,7 +52,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     _check_resources(check, parts["resources"])
     if "arms" in fields and movable:
         _check_arms(check, parts["arms"], search)
-    search = replace(search, arms=_sound(parts["arms"], search.arms))
+    search = replace(search, arms=_searchable_arms(parts["arms"], search.arms))
     objectives = written_objectives(check, (*PLACE, "objective"))
     _check_number_of_objectives(check, search, given, len(objectives))
     if family and given.get("stop_early") is not None:
@@ -61,26 +60,26 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     if family and parts["data"] is not WRONG:
         if "objective" in fields and not search.objectives:
             check.refuse((*PLACE, "objective"), "at least one objective")
-        check.different((*PLACE, "objective"), [one.metric for one in search.objectives])
+        check.refuse_duplicates((*PLACE, "objective"), [one.metric for one in search.objectives])
         check_objectives(check, parts, family, objectives)
     if family and movable:
-        listed, claims = search.arms, _sound_claims(parts)
+        listed, claims = search.arms, _valid_claims(parts)
         search = _with_controls(search, parts, family.space, claims)
         if "dimensions" in fields or given.get("dimensions") is None:
-            space = _declared_space(check, parts["arms"], search) if _open(family) else family.space
-            every = 0 < len(listed) == len(fields.get("arms", ())) and claims == parts["compare"]
-            _check_space(check, parts["arms"], space, search, listed, every=every)
+            space = _declared_space(check, parts["arms"], search) if _has_own_settings(family) else family.space
+            all_listed = 0 < len(listed) == len(fields.get("arms", ())) and claims == parts["compare"]
+            _check_space(check, parts["arms"], space, search, listed, all_listed=all_listed)
     return search if len(check.problems) == before else WRONG
 
 
-def _sound(arms: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the arms that can be searched: that are there, without a mistake, and trained."""
+def _searchable_arms(arms: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of arms that exist, have no mistake and are trained."""
     known = {} if arms is WRONG else arms
     return tuple(name for name in names if getattr(known.get(name, WRONG), "train", False))
 
 
-def _sound_claims(parts: Mapping[str, Any]) -> tuple[Declared, ...]:
-    """The claims without a mistake, on arms without one."""
+def _valid_claims(parts: Mapping[str, Any]) -> tuple[Declared, ...]:
+    """The claims without a mistake whose arms have none either."""
     if parts["arms"] is WRONG or parts["compare"] is WRONG:
         return ()
     return tuple(
@@ -93,13 +92,13 @@ def _sound_claims(parts: Mapping[str, Any]) -> tuple[Declared, ...]:
 
 
 def _with_controls(search: Search, parts: Mapping[str, Any], space: Space, declared: Sequence[Declared]) -> Search:
-    """The search with the trained controls of its arms, treatments first, if these are to be matched."""
+    """The search with the trained controls of its arms added behind the treatments, if controls are matched."""
     matched = any(one.tied for one in space) if search.match_control is None else search.match_control
     if not matched:
         return replace(search, match_control=matched)
     claims = [part for claim in declared for part in claim.resolved(parts["figures"]).parts]
     arms, controls = list(search.arms), set()
-    for arm in arms:  # which grows: a control may be the treatment of another claim
+    for arm in arms:  # the list grows: a control may be the treatment of another claim
         against = [one for claim in claims if arm in claim.sides["treatment"].arms for one in claim.arms]
         trained = [one for one in dict.fromkeys(against) if one != arm and parts["arms"][one].train]
         controls.update(trained)
@@ -108,27 +107,27 @@ def _with_controls(search: Search, parts: Mapping[str, Any], space: Space, decla
 
 
 def space_of(search: Search, family: Family, settings: Any) -> Space:
-    """What moves around an arm: the family's space, narrowed as the study wants it, or what the study declares."""
-    whole = _all_around(search, family)
+    """The dimensions searched around an arm: the family's, narrowed by the study, or those the study declares."""
+    whole = _whole_space(search, family)
     wanted = _wanted(search, whole)
     space = tuple(narrowed(one, wanted[one.name]) for one in whole if one.name in wanted)
     return around(tuple(one for one in space if _may_move(one, space, settings)), settings)
 
 
-def _open(family: Family) -> bool:
-    """Whether arms have settings that their study alone knows: how far those may move it must say itself."""
+def _has_own_settings(family: Family) -> bool:
+    """Whether arms take settings of the study's own, whose ranges only the study can declare."""
     return others_in(family.settings) is not None
 
 
-def _all_around(search: Search, family: Family) -> Space:
-    """The family's space; of a study's own settings the one that it declares."""
-    if not _open(family) or not isinstance(search.dimensions, Mapping):
+def _whole_space(search: Search, family: Family) -> Space:
+    """The family's space, or the space that the study declares for settings of its own."""
+    if not _has_own_settings(family) or not isinstance(search.dimensions, Mapping):
         return family.space
     return tuple(declared(name, wanted) for name, wanted in search.dimensions.items())
 
 
 def _declared_space(check: Checker, arms: Any, search: Search) -> Space:
-    """The dimensions that a study declares, each of a setting that every searched arm has; without wrong ones."""
+    """The valid dimensions that a study declares. Every searched arm must have a value for each."""
     place = (*PLACE, "dimensions")
     if not isinstance(search.dimensions, Mapping) or not search.dimensions:
         check.refuse(place, "a mapping of placeholders to {low: …, high: …} or a list of values")
@@ -139,7 +138,7 @@ def _declared_space(check: Checker, arms: Any, search: Search) -> Space:
         try:
             space.append(declared(name, wanted))
         except ValueError as error:
-            check.refuse((*place, name), str(error) + check.read_as_text((*place, name)))
+            check.refuse((*place, name), str(error) + check.number_hint((*place, name)))
         for arm in search.arms:
             others = others_in(type(arms[arm]))
             if others is not None and name not in getattr(arms[arm], others[0]):
@@ -152,6 +151,7 @@ def _declared_space(check: Checker, arms: Any, search: Search) -> Space:
 
 
 def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
+    """Dimension -> what the study writes for it: "all", "paper", a range or values."""
     if any(one.source == OF_THE_STUDY for one in space):
         return dict.fromkeys((one.name for one in space), "all")
     if search.dimensions == "paper":
@@ -160,7 +160,7 @@ def _wanted(search: Search, space: Space) -> Mapping[str, Any]:
 
 
 def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
-    """Whether the dimension matters for the arm, or somewhere else in the space."""
+    """Whether the arm's fixed settings fulfil the conditions (`when`) of a dimension."""
     moving = {one.name for one in space}
     fixed = {name: among for name, among in dimension.when.items() if name not in moving}
     own = flat(settings)
@@ -170,7 +170,7 @@ def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
 def _check_seeds(check: Checker, parts: Mapping[str, Any], search: Search) -> None:
     if not search.seeds:
         check.refuse((*PLACE, "seeds"), "at least one selection seed")
-    check.different((*PLACE, "seeds"), search.seeds)
+    check.refuse_duplicates((*PLACE, "seeds"), search.seeds)
     confirmation = parts["seeds"].all if parts["seeds"] is not WRONG else ()
     for index, seed in enumerate(search.seeds):
         if seed in confirmation:
@@ -191,17 +191,17 @@ def _check_resources(check: Checker, resources: Any) -> None:
 
 
 def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search) -> None:
-    """Can runs of these arms be looked at in their middle? Whatever else the rule says may be wrong."""
+    """Refuse `stop_early` where runs cannot be scored in mid-training, or `at` lies behind their last step."""
     place = (*PLACE, "stop_early")
-    if _open(family):
+    if _has_own_settings(family):
         check.refuse(place, "absent in this family: nothing looks into a command before its end")
     if family.stacked:
         check.refuse(place, "absent in this family: its runs train as one stack, and end together")
-    at = check.document.at((*place, "at")) if check.document.holds((*place, "at")) else None
-    looks = [step for step in at if isinstance(step, int)] if isinstance(at, list) else []
+    written = check.document.at((*place, "at")) if check.document.holds((*place, "at")) else None
+    steps_at = [step for step in written if isinstance(step, int)] if isinstance(written, list) else []
     for name in search.arms:
         steps = getattr(arms[name], "steps", None)
-        if steps is not None and max(looks, default=0) >= steps:
+        if steps is not None and max(steps_at, default=0) >= steps:
             check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
 
 
@@ -219,7 +219,7 @@ def _check_number_of_objectives(check: Checker, search: Search, given: Mapping[s
 def _check_arms(check: Checker, arms: Any, search: Search) -> None:
     if not search.arms:
         check.refuse((*PLACE, "arms"), "at least one trained arm")
-    check.different((*PLACE, "arms"), search.arms)
+    check.refuse_duplicates((*PLACE, "arms"), search.arms)
     if arms is WRONG:
         return
     for index in range(len(search.arms)):
@@ -227,56 +227,57 @@ def _check_arms(check: Checker, arms: Any, search: Search) -> None:
 
 
 def _check_space(
-    check: Checker, arms: Any, space: Space, search: Search, listed: Sequence[str], *, every: bool
+    check: Checker, arms: Any, space: Space, search: Search, listed: Sequence[str], *, all_listed: bool
 ) -> None:
-    """Does something move around every arm that is listed, and does every arm lie in what moves?
+    """Refuse dimensions that move nothing for a listed arm, match no arm, or exclude an arm's own value.
 
-    every: whether these are all arms that the study means to search.
+    all_listed: whether `listed` has every arm that the study names, so that an idle dimension is a mistake.
     """
     if not space:
-        return  # what the study declares was refused
+        return  # `_declared_space` has recorded a mistake
     place = (*PLACE, "dimensions")
     if search.dimensions == "paper" and not any(one.paper for one in space):
         check.refuse(place, "a mapping, or absent: no grid of a paper is known here")
         return
-    left, refused = _narrowed(check, space, search)
-    right = [one for one in left if one.name not in refused]
-    known = refused <= {one.name for one in left}  # an unknown name may stand for one that others depend on
+    wanted, refused = _narrowed(check, space, search)
+    valid = [one for one in wanted if one.name not in refused]
+    # an unknown name may be the misspelt name of a setting that others depend on
+    names_known = refused <= {one.name for one in wanted}
     for name in search.arms:
-        moving = [one for one in left if _may_move(one, left, arms[name])]
-        if not moving and name in listed and known:
+        moving = [one for one in wanted if _may_move(one, wanted, arms[name])]
+        if not moving and name in listed and names_known:
             check.refuse(place, f"at least one setting that matters for {name}")
-        _check_arm_inside(check, name, arms[name], [one for one in moving if one in right])
-    for dimension in left if isinstance(search.dimensions, Mapping) and known and every else ():
-        if not any(_may_move(dimension, left, arms[name]) for name in search.arms):
+        _check_arm_inside(check, name, arms[name], [one for one in moving if one in valid])
+    for dimension in wanted if isinstance(search.dimensions, Mapping) and names_known and all_listed else ():
+        if not any(_may_move(dimension, wanted, arms[name]) for name in search.arms):
             needs = ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
             check.refuse(
                 (*place, dimension.name), f"only with {needs}", says="changes nothing in the arms searched"
             )
-    if search.sampler == "grid" and (ranges := [one.name for one in right if not one.choices]):
+    if search.sampler == "grid" and (ranges := [one.name for one in valid if not one.choices]):
         check.refuse(
             (*PLACE, "sampler"), f"tpe, random, or grid with a list of values for each of {', '.join(ranges)}"
         )
 
 
 def _narrowed(check: Checker, space: Space, search: Search) -> tuple[Space, set[str]]:
-    """The dimensions that are to move, as wanted, and the names that are refused; of these as in the space."""
-    place, of_name = (*PLACE, "dimensions"), {dimension.name: dimension for dimension in space}
-    narrow: dict[str, Dimension] = {}
+    """The wanted dimensions, narrowed, and the refused names; a refused dimension keeps its range in `space`."""
+    place, by_name = (*PLACE, "dimensions"), {dimension.name: dimension for dimension in space}
+    dimensions: dict[str, Dimension] = {}
     refused = set()
     for name, wanted in _wanted(search, space).items():
-        if name not in of_name:
-            check.refuse((*place, name), names_accepted(name, list(of_name)))
+        if name not in by_name:
+            check.refuse((*place, name), names_accepted(name, list(by_name)))
             refused.add(name)
             continue
         try:
-            narrow[name] = narrowed(of_name[name], wanted)
+            dimensions[name] = narrowed(by_name[name], wanted)
         except ValueError as error:
-            numbers = not any(isinstance(one, str) for one in of_name[name].choices)
-            check.refuse((*place, name), str(error) + (check.read_as_text((*place, name)) if numbers else ""))
-            narrow[name] = of_name[name]
+            numbers = not any(isinstance(one, str) for one in by_name[name].choices)
+            check.refuse((*place, name), str(error) + (check.number_hint((*place, name)) if numbers else ""))
+            dimensions[name] = by_name[name]
             refused.add(name)
-    return tuple(narrow[name] for name in of_name if name in narrow), refused
+    return tuple(dimensions[name] for name in by_name if name in dimensions), refused
 
 
 def _check_arm_inside(check: Checker, name: str, settings: Any, space: Sequence[Dimension]) -> None:

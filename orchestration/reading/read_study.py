@@ -1,6 +1,6 @@
-"""Is this file a study? Every field, name and number of one is checked, and all mistakes are told at once.
+"""Reads a study file. Every field, name and number is checked, and all mistakes are raised together.
 
-No corpus and no model is read; `plan.gather_facts` looks at those.
+No corpus and no model is read here: `plan.gather_facts` does that.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
 
 Question = Annotated[Text, "text: what the study is to answer"]
 Backbones = Annotated[tuple[Name, ...], "a list of encoders, such as [all-MiniLM-L6-v2]"]
-RUNS_AT_MOST = 100_000  # of a study: to list them takes seconds, to train them years
+RUNS_AT_MOST = 100_000  # of a study: listing them takes seconds, training them years
 KEYS = [f.name for f in fields(Study) if f.name not in ("name", "path", "figures")] + ["train"]
-ELSEWHERE = "; one that another package brings, once that is installed here"
-JOINT = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
+HINT = "; one that another package brings, once that is installed here"
+JOINT_FIELDS = {name: kind for name, kind in field_types(Joint).items() if name != "all"}
 
 
 class Known(NamedTuple):
-    """What a study may be measured on, and the names that stand for several tasks. Both empty where only its data
-    could tell."""
+    """The tasks a study may name, and its groups of tasks. Both are empty if they depend on data that is wrong."""
 
     tasks: Tasks
     groups: Mapping[str, tuple[str, ...]]
@@ -49,7 +48,7 @@ class Known(NamedTuple):
 def read_study(path: str | Path, given: Mapping[Place, Document] | None = None) -> Study:
     """The study in a YAML file. StudyError lists every mistake: file, line, field, value, what is accepted.
 
-    given: as `Checker` has it.
+    given: as in `Checker`.
     """
     document = read(Path(path))
     if not is_path_component(document.path.stem):  # it names folders: reports, the lock, the declaration
@@ -62,22 +61,22 @@ def read_study(path: str | Path, given: Mapping[Place, Document] | None = None) 
 
 
 def _parts(check: Checker) -> dict[str, Any]:
-    """The fields of a study; WRONG or incomplete where something was reported."""
+    """The fields of a study. A field with a mistake is WRONG or incomplete."""
     content = check.document.content
     for key in content:
         if key not in KEYS:
             check.refuse((key,), names_accepted(key, KEYS))
     family = _family(check)
     parts: dict[str, Any] = {
-        "question": _given(check, Question, "question"),
+        "question": _required(check, Question, "question"),
         "family": content.get("family"),
         "backbones": _backbones(check, family),
         "seeds": _seeds(check),
     }
-    parts["resources"] = check.built(Resources, ("resources",))
-    parts["data"] = check.built(family.data, ("data",)) if family else WRONG
+    parts["resources"] = check.build(Resources, ("resources",))
+    parts["data"] = check.build(family.data, ("data",)) if family else WRONG
     parts["arms"] = _arms(check, family)
-    known = _known(parts["data"], family)
+    known = _known_tasks(parts["data"], family)
     parts["evaluate"] = _evaluate(check, parts, family, known)
     parts["figures"] = {}
     parts["compare"] = _compare(check, parts, family, known)
@@ -101,8 +100,8 @@ def _check_number_of_runs(check: Checker, parts: Mapping[str, Any]) -> None:
         )
 
 
-def _given(check: Checker, kind: Any, key: str) -> Any:
-    """The value of a key that every study has, or WRONG."""
+def _required(check: Checker, kind: Any, key: str) -> Any:
+    """The value of a key that every study must have, or WRONG."""
     if key in check.document.content:
         return check.value(kind, (key,))
     check.refuse((key,), words(kind))
@@ -113,50 +112,50 @@ def _family(check: Checker) -> Family | None:
     from orchestration.families import registry
 
     known = registry.names()
-    name = _given(check, Annotated[Text, ", ".join(known)], "family")
-    held = name is not WRONG and (name in registry.WRITTEN or check.name(("family",), known, ELSEWHERE))
-    return registry.family(name) if held else None
+    name = _required(check, Annotated[Text, ", ".join(known)], "family")
+    valid = name is not WRONG and (name in registry.WRITTEN or check.name(("family",), known, HINT))
+    return registry.family(name) if valid else None
 
 
 def _backbones(check: Checker, family: Family | None) -> Any:
-    """The encoders that runs start from; a family may do without."""
+    """The encoders that runs start from, or WRONG; `(NO_BACKBONE,)` for a family that needs none."""
     if family and not family.needs_backbone and "backbones" not in check.document.content:
         return (NO_BACKBONE,)
     return _names(check, Backbones, "backbones")
 
 
 def _names(check: Checker, kind: Any, key: str) -> Any:
-    """A list of different names, at least one, or WRONG."""
-    names = _given(check, kind, key)
+    """The non-empty list of names at a key, or WRONG. Duplicates are recorded as mistakes."""
+    names = _required(check, kind, key)
     if names is WRONG:
         return WRONG
     if not names:
         check.refuse((key,), words(kind))
-    check.different((key,), names)
+    check.refuse_duplicates((key,), names)
     return names
 
 
 def _seeds(check: Checker) -> Any:
     place = ("seeds",)
-    declared = check.document.content.get("seeds", DEFAULT_SEEDS)
-    if isinstance(declared, dict):
-        growing = check.built(Growing, place)
+    written = check.document.content.get("seeds", DEFAULT_SEEDS)
+    if isinstance(written, dict):
+        growing = check.build(Growing, place)
         if growing is WRONG:
             return WRONG
         return Seeds(initial=tuple(range(growing.start)), reserve=tuple(range(growing.start, growing.max)))
-    if isinstance(declared, list):
-        if len(declared) > SEEDS_AT_MOST:
-            check.refuse(place, f"at most {SEEDS_AT_MOST} seeds", says=f"are {len(declared)}")
+    if isinstance(written, list):
+        if len(written) > SEEDS_AT_MOST:
+            check.refuse(place, f"at most {SEEDS_AT_MOST} seeds", says=f"are {len(written)}")
             return WRONG
         seeds = check.value(tuple[Seed, ...], place)
         if seeds is WRONG:
             return WRONG
         if not seeds:
             check.refuse(place, "at least one seed")
-        check.different(place, seeds)
+        check.refuse_duplicates(place, seeds)
         return Seeds(initial=seeds)
-    if isinstance(declared, int) and not isinstance(declared, bool) and accepts(Count, declared):
-        return Seeds(initial=tuple(range(declared)))
+    if isinstance(written, int) and not isinstance(written, bool) and accepts(Count, written):
+        return Seeds(initial=tuple(range(written)))
     check.refuse(
         place,
         f"a whole number from 1 to {SEEDS_AT_MOST} (8: seeds 0 to 7), a list such as [0, 1], or"
@@ -182,16 +181,16 @@ def _arms(check: Checker, family: Family | None) -> Any:
             check.refuse((*place, name), NAME, says="is the name of an arm")
         before = len(check.problems)
         own = check.block(family.settings, (*place, name))
-        made = check.made(family.settings, {**common, **own}, [("train",), (*place, name)])
-        settings[name] = made if len(check.problems) == before else WRONG
+        resolved = check.construct(family.settings, {**common, **own}, [("train",), (*place, name)])
+        settings[name] = resolved if len(check.problems) == before else WRONG
     _check_recipes_differ(check, family, {name: made for name, made in settings.items() if made is not WRONG})
     return settings
 
 
 def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str, Any]) -> None:
-    seen: dict[bytes, str] = {}
-    for name, made in settings.items():
-        twin = seen.setdefault(canonical(family.defining(made)), name)
+    first_with: dict[bytes, str] = {}
+    for name, resolved in settings.items():
+        twin = first_with.setdefault(canonical(family.defining(resolved)), name)
         if twin != name:
             check.refuse(
                 ("arms", name),
@@ -201,18 +200,18 @@ def _check_recipes_differ(check: Checker, family: Family, settings: Mapping[str,
 
 
 def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, known: Known) -> Any:
-    """The tasks, those of a group by their own names, or WRONG."""
+    """The names of the tasks, with each group replaced by its tasks, or WRONG."""
     table, groups = known
     accepted = [*(name for name in groups if name not in table), *_without_members(table, groups)]
-    of_these = f": {', '.join(accepted)}" if accepted else ""
-    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{of_these}"], "evaluate")
+    choices = f": {', '.join(accepted)}" if accepted else ""
+    names = _names(check, Annotated[tuple[Text, ...], f"a list of tasks{choices}"], "evaluate")
     if names is WRONG or family is None or not table:
         return names
     unknown = [(index, name) for index, name in enumerate(names) if name not in table and name not in groups]
     for index, name in unknown:
         if not (isinstance(table, Table) and table.looks_up(name)):
             check.name(("evaluate", index), accepted, _broken(table))
-        elif parts["data"] is not WRONG:  # else it may come with what is wrong there
+        elif parts["data"] is not WRONG:  # else valid data might bring the task
             check.refuse(("evaluate", index), table.why_not(name))
     if unknown:
         return WRONG
@@ -221,32 +220,32 @@ def _evaluate(check: Checker, parts: Mapping[str, Any], family: Family | None, k
     return tasks
 
 
-def _known(data: Any, family: Family | None) -> Known:
-    """data: WRONG where it was reported; the family's default data tell then, where every field has a default."""
+def _known_tasks(data: Any, family: Family | None) -> Known:
+    """The tasks and groups for these data; if data is WRONG, for the family's default data where it has such."""
     if family is None or (data is WRONG and needs_any(family.data)):
         return Known({}, {})
-    of = family.data() if data is WRONG else data
-    kept = family.tasks(of)
+    data = family.data() if data is WRONG else data
+    kept = family.tasks(data)
     if family.dev_apart:
         kept = {name: task for name, task in kept.items() if not is_dev(name)}
-    groups = family.groups(of).items()
+    groups = family.groups(data).items()
     return Known(kept, {group: tasks for group, tasks in groups if all(task in kept for task in tasks)})
 
 
 def _without_members(table: Tasks, groups: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Names for a message: a group stands for its tasks."""
+    """The names of the tasks that belong to no group; a message lists them beside the groups."""
     members = {task for tasks in groups.values() for task in tasks}
     return [name for name in table if name not in members]
 
 
 def _broken(table: Tasks) -> str:
-    """For a message: the packages that may have the task and give none."""
-    told = table.broken if isinstance(table, Table) else ()
-    return f"; tasks of these packages are not to be had: {'; '.join(told)}" if told else ""
+    """The end of a message that names packages of tasks that could not be loaded; "" if all could."""
+    broken = table.broken if isinstance(table, Table) else ()
+    return f"; tasks of these packages are not to be had: {'; '.join(broken)}" if broken else ""
 
 
 def _check_readable(check: Checker, arms: Any, family: Family, tasks: Sequence[Task[Any, Any]]) -> None:
-    """Does every arm read what it is to be measured on?"""
+    """Refuse tasks whose input an arm cannot read."""
     for name, settings in arms.items() if arms is not WRONG else ():
         reads = family.reads(settings) if settings is not WRONG else {task.reads for task in tasks}
         unread = next((task for task in tasks if task.reads not in reads), None)
@@ -269,47 +268,47 @@ def _compare(check: Checker, parts: Mapping[str, Any], family: Family | None, kn
     claims = [_claim(check, (*place, index), entry) for index, entry in enumerate(entries)]
     places: list[Place] = []
     for index, (entry, claim) in enumerate(zip(entries, claims, strict=True)):
-        written = _written_parts((*place, index), entry)
-        places += [(*place, index), *(where for where, _ in written)]
-        for where, part in written:
-            _check_claim(check, where, part, parts, known if family else None)
-            _check_at_least(check, where, claim, parts["figures"])
-    _check_different(check, places)
+        differences = _declared_differences((*place, index), entry)
+        places += [(*place, index), *(part_place for part_place, _ in differences)]
+        for part_place, part in differences:
+            _check_claim(check, part_place, part, parts, known if family else None)
+            _check_at_least(check, part_place, claim, parts["figures"])
+    _check_unique_names(check, places)
     return tuple(claims)
 
 
 def _claim(check: Checker, place: Place, entry: Any) -> Any:
-    """The claim that an entry of `compare` declares, a joint one where it has `all`; or WRONG."""
+    """The claim that an entry of `compare` declares (a joint one if it has `all`), or WRONG."""
     if not isinstance(entry, dict) or "all" not in entry:
-        return check.built(Claim, place)
+        return check.build(Claim, place)
     before = len(check.problems)
-    values = {name: check.value(kind, (*place, name)) for name, kind in JOINT.items() if name in entry}
+    values = {name: check.value(kind, (*place, name)) for name, kind in JOINT_FIELDS.items() if name in entry}
     for key in entry:
-        if key not in (*JOINT, "all"):
-            check.refuse((*place, key), names_accepted(key, [*JOINT, "all"]))
+        if key not in (*JOINT_FIELDS, "all"):
+            check.refuse((*place, key), names_accepted(key, [*JOINT_FIELDS, "all"]))
     if "claim" not in entry:
-        check.refuse((*place, "claim"), words(JOINT["claim"]))
+        check.refuse((*place, "claim"), words(JOINT_FIELDS["claim"]))
     if not isinstance(entry["all"], list):
         check.refuse((*place, "all"), words(field_types(Joint)["all"]))
         return WRONG
-    found = [check.built(Claim, (*place, "all", index)) for index in range(len(entry["all"]))]
-    if len(check.problems) > before or WRONG in found:
+    parts = [check.build(Claim, (*place, "all", index)) for index in range(len(entry["all"]))]
+    if len(check.problems) > before or WRONG in parts:
         return WRONG
-    return check.made(Joint, {**values, "all": tuple(found)}, [place])
+    return check.construct(Joint, {**values, "all": tuple(parts)}, [place])
 
 
-def _written_parts(place: Place, entry: Any) -> list[tuple[Place, Mapping[str, Any]]]:
-    """Where the differences of an entry are declared: those of a joint claim one by one."""
+def _declared_differences(place: Place, entry: Any) -> list[tuple[Place, Mapping[str, Any]]]:
+    """The mappings of an entry that declare a difference, with their places; a joint claim has several."""
     if not isinstance(entry, dict):
         return []
     if "all" not in entry:
         return [(place, entry)]
     inner = entry["all"] if isinstance(entry["all"], list) else []
-    return [((*place, "all", index), one) for index, one in enumerate(inner) if isinstance(one, dict)]
+    return [((*place, "all", index), part) for index, part in enumerate(inner) if isinstance(part, dict)]
 
 
-def _check_different(check: Checker, places: Sequence[Place]) -> None:
-    """Every claim, and every part of one, has a name of its own."""
+def _check_unique_names(check: Checker, places: Sequence[Place]) -> None:
+    """Refuse a claim, or a part of one, whose name another has."""
     seen: set[str] = set()
     for place in dict.fromkeys(places):
         entry = check.document.at(place)
@@ -323,14 +322,14 @@ def _check_different(check: Checker, places: Sequence[Place]) -> None:
 def _check_claim(
     check: Checker, place: Place, entry: Mapping[str, Any], parts: Mapping[str, Any], known: Known | None
 ) -> None:
-    """Do the names of a claim exist? Entries that have other mistakes are looked at too."""
-    written = [pair for role in ("treatment", "control", "matched_control") for pair in _written_arms(entry, role)]
-    for number, (where, arm) in enumerate(written):
+    """Refuse unknown names in a claim, even if the claim has other mistakes, and margins that mean nothing."""
+    arms = [pair for role in ("treatment", "control", "matched_control") for pair in _written_arms(entry, role)]
+    for number, (path, arm) in enumerate(arms):
         if parts["arms"] is not WRONG:
-            check.name((*place, *where), parts["arms"])
-        earlier = next((other[0] for other, named in written[:number] if named == arm), None)
-        if earlier and len(where) == 1:
-            check.refuse((*place, *where), f"another arm than {earlier}")
+            check.name((*place, *path), parts["arms"])
+        earlier = next((other[0] for other, named in arms[:number] if named == arm), None)
+        if earlier and len(path) == 1:
+            check.refuse((*place, *path), f"another arm than {earlier}")
     sides: list[tuple[Place, Any]] = [((role,), entry.get(role)) for role in ("treatment", "control")]
     for steps, inner in [((), entry), *sides]:
         if isinstance(inner, dict) and isinstance(inner.get("backbone"), str) and parts["backbones"] is not WRONG:
@@ -344,7 +343,7 @@ def _check_claim(
 
 
 def _written_arms(entry: Mapping[str, Any], role: str) -> list[tuple[tuple[str | int, ...], str]]:
-    """Where a role of a claim names arms, and which."""
+    """The arms that a role of a claim names, each with the steps from the claim to the name."""
     given = entry.get(role)
     if isinstance(given, dict):
         return [((role, key), given[key]) for key in ("arm", "over") if isinstance(given.get(key), str)]
@@ -363,9 +362,9 @@ def _check_at_least(check: Checker, place: Place, claim: Any, figures: Mapping[s
 def _check_margins(
     check: Checker, place: Place, entry: Mapping[str, Any], figures: Sequence[str], tasks: Tasks
 ) -> None:
-    """A margin as wide as the metric's range holds whatever the runs give, and no effect is as large.
+    """Refuse a margin or effect as wide as the range of the metric: every difference is within it.
 
-    A mean is as wide as its figures are on average; of `each(…)` the narrowest counts.
+    The range of a mean is the mean range of its figures; of `each(…)` the narrowest counts.
     """
     ranges = [limits for figure in figures if (limits := _range(figure, tasks)) is not None]
     if not ranges or (is_mean(entry["metric"]) and len(ranges) < len(figures)):
@@ -383,9 +382,9 @@ def _check_margins(
 
 
 def _range(figure: str, tasks: Tasks) -> tuple[float, float] | None:
-    """Of a figure that a script or a table names: what its name means to everybody."""
-    theirs = any(task.reads == SCORES and figure in task.metrics for task in tasks.values())
-    return range_of(figure) if theirs else range_of_ours(figure)
+    """The range of a figure. One named by a script or a table has the range that its name commonly has."""
+    of_scores_file = any(task.reads == SCORES and figure in task.metrics for task in tasks.values())
+    return range_of(figure) if of_scores_file else range_of_ours(figure)
 
 
 def _figures(
@@ -393,7 +392,7 @@ def _figures(
 ) -> tuple[str, ...] | None:
     table, groups = known
     if parts["evaluate"] is WRONG and isinstance(table, Table) and any(map(table.looks_up, names_of(metric))):
-        return None  # of a task that is not listed: what is wrong with `evaluate` says more
+        return None  # its task is not listed: the mistake in `evaluate` says more
     measured = table.values() if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
     return figures_at(check, place, metric, {task.name: task for task in measured}, groups, table)
 
@@ -401,18 +400,18 @@ def _figures(
 def _check_launch(check: Checker, family: Family, resources: Any) -> None:
     if resources is WRONG:
         return
-    because = "this family trains all its runs as one stacked model"
+    reason = "this family trains all its runs as one stacked model"
     if resources.runs_per_stack > 1 and family.shape is None:
-        why = f"{because} already" if family.stacked else "runs of this family train one by one"
+        why = f"{reason} already" if family.stacked else "runs of this family train one by one"
         check.refuse(("resources", "runs_per_stack"), f"1: {why}")
     if not family.stacked:
         return
     for place, wrong, accepted in (
-        (("workers_per_run",), resources.workers_per_run > 1, f"1: {because}"),
-        (("launcher",), resources.launcher == "train", f"auto or pool: {because}"),
-        (("precision",), resources.precision == "bf16", f"auto or fp32: {because}, in fp32"),
-        (("deepspeed", "zero_stage"), resources.deepspeed.zero_stage, f"0: {because}, without DeepSpeed"),
-        (("checkpoint_every",), resources.checkpoint_every, f"0: {because}, which keeps no checkpoints"),
+        (("workers_per_run",), resources.workers_per_run > 1, f"1: {reason}"),
+        (("launcher",), resources.launcher == "train", f"auto or pool: {reason}"),
+        (("precision",), resources.precision == "bf16", f"auto or fp32: {reason}, in fp32"),
+        (("deepspeed", "zero_stage"), resources.deepspeed.zero_stage, f"0: {reason}, without DeepSpeed"),
+        (("checkpoint_every",), resources.checkpoint_every, f"0: {reason}, which keeps no checkpoints"),
     ):
         if wrong:
             check.refuse(("resources", *place), accepted)
