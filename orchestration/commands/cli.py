@@ -69,10 +69,10 @@ def _answered(arguments: Sequence[str] | None) -> int:
 
     with doing("importing"):
         from orchestration.commands.terminal import DONE, WRONG_REQUEST, fitted, width_of
-        from orchestration.study.errors import StudyError, refusals_told
+        from orchestration.study.errors import StudyError, refusals_as_study_errors
         from orchestration.study.names import printable
     try:
-        with refusals_told("standard output"):
+        with refusals_as_study_errors("standard output"):
             code = _carried_out(options)
             sys.stdout.flush()  # a full disk is told of here, not when the process ends
         return code
@@ -106,7 +106,7 @@ def _carried_out(options: argparse.Namespace) -> int:
     """The command's exit code. StudyError where it needs what the light core of the package has not."""
     from orchestration.commands.waiting import doing
     from orchestration.study.errors import StudyError
-    from orchestration.study.extras import lacking, needs_train
+    from orchestration.study.extras import missing_packages, needs_train
 
     try:
         os.getcwd()
@@ -120,7 +120,7 @@ def _carried_out(options: argparse.Namespace) -> int:
         code: int = getattr(home, word.replace("-", "_"))(options)
         return code
     except ModuleNotFoundError as error:
-        if not lacking():
+        if not missing_packages():
             raise
         raise needs_train(f"semray {options.command}", str(error.name)) from None
 

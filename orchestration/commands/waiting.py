@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from orchestration.study.patience import said_after
+from orchestration.study.patience import print_after
 
 PREPARING = "preparing the encoders and the data"
 JUDGING = "judging what the ledger holds"
@@ -14,4 +14,4 @@ SILENT_SECONDS = 1.0
 
 def doing(what: str) -> AbstractContextManager[None]:
     """Say what is done within the block, once it has taken a second."""
-    return said_after(SILENT_SECONDS, f"{what} …")
+    return print_after(SILENT_SECONDS, f"{what} …")

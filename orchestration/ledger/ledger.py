@@ -132,7 +132,7 @@ class Ledger:
         """Where a finished run lies: its own entries, or its old one where some of those are not there."""
         if not run.former:
             return run.entries
-        return run.among([entry for entry in (run.former, *run.entries) if self.has(entry)])
+        return run.entries_in([entry for entry in (run.former, *run.entries) if self.has(entry)])
 
     def record(self, run: Run) -> Record:
         """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when

@@ -21,7 +21,7 @@ from orchestration.ledger.away import StoreAway, answered, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import ANSWER_SECONDS, give_up_on_silence
 from orchestration.study.errors import StudyError
-from orchestration.study.patience import said_after
+from orchestration.study.patience import print_after
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
 FEW = 100  # entries that are asked for one by one; to list a folder of 100,000 takes some 0.1 s
@@ -140,7 +140,7 @@ def reached(url: str | Path) -> Iterator[None]:
 
     That a store is waited for is said; one that is silent is asked again, for some two minutes.
     """
-    waiting = said_after(SILENT_SECONDS, f"ledger {url}: waiting for its answer …")
+    waiting = print_after(SILENT_SECONDS, f"ledger {url}: waiting for its answer …")
     with answered(url), waiting if "://" in str(url) else nullcontext():
         yield
 

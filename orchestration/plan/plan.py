@@ -15,7 +15,7 @@ from evaluators.tasks.task import Task, Tasks, is_dev, named
 from orchestration.families import registry
 from orchestration.families.registry import as_plain, family
 from orchestration.study.errors import StudyError
-from orchestration.study.extras import lacking, needs_train
+from orchestration.study.extras import missing_packages, needs_train
 from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_id
 from orchestration.study.study import Study
 
@@ -193,7 +193,7 @@ def prepare(study: Study) -> None:
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, resolve_backbone
 
-    if absent := lacking():
+    if absent := missing_packages():
         raise needs_train(study.path.name, absent[0])
     folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
     try:

@@ -14,7 +14,7 @@ from yaml.constructor import SafeConstructor
 
 from orchestration.reading.limits import LimitedLoader, LimitsError, content_of
 from orchestration.study.errors import StudyError
-from orchestration.study.names import acting, cut, names_accepted, printable
+from orchestration.study.names import cut, names_accepted, printable, unprintable_character
 
 Place = tuple[str | int, ...]  # ("compare", 1, "metric"): how to walk from the top of the file to a value
 
@@ -224,8 +224,8 @@ def _mistakes_in_value(node: yaml.Node, place: Place) -> Iterator[Mistake]:
             line, f"{name} = {node.value}", f"a whole number of at most {DIGITS} digits: nothing counts further"
         )
     keep = "\n\t" if place == ("question",) else ""  # a question may take several lines
-    if (sign := acting(node.value, keep)) is not None:
-        yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
+    if (character := unprintable_character(node.value, keep)) is not None:
+        yield Mistake(line, f"{name} holds {character}", _ONE_LINE)
 
 
 def _is_unparsable_number(node: yaml.Node) -> bool:
@@ -258,8 +258,8 @@ def _mistakes_in_keys(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]
             kind = key.tag.rsplit(":", 1)[-1]
             yield Mistake(line, f"{name}: YAML reads the key {key.value} as {kind}", f"text: write '{key.value}'")
         key.tag = _TEXT
-        if (sign := acting(key.value)) is not None:
-            yield Mistake(line, f"{name} holds {sign}", _ONE_LINE)
+        if (character := unprintable_character(key.value)) is not None:
+            yield Mistake(line, f"{name} holds {character}", _ONE_LINE)
         if key.value in first_line:
             yield Mistake(line, f"{name} is written twice", f"once; it stands in line {first_line[key.value]} too")
         first_line.setdefault(key.value, line)

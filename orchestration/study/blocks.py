@@ -1,7 +1,7 @@
-"""The blocks of a study file as frozen data classes: what may be written, in which range, and what goes together.
+"""The blocks of a study file as frozen data classes, with their ranges and the rules between fields.
 
-A text in an annotation is what a message says of the field. A ValueError begins with the field it is about and
-goes on with what would be accepted.
+A text in an annotation describes the field in messages. A ValueError names the field first and then what would
+be accepted.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from annotated_types import Ge, Gt, Le, Lt
 from corpora.store.fields import Text
 from evaluators.significance.claims import Arm, Metric
 
-SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of what one seed varies
+SEEDS_AT_MOST = 1000  # the interval of a mean is then a thirtieth of the spread of single seeds
 Count = Annotated[int, Ge(1), Le(SEEDS_AT_MOST)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
-MACHINES_AT_MOST = 10_000  # that work at a time, beyond any cluster this runs on
+MACHINES_AT_MOST = 10_000  # at a time, more than any cluster this runs on
 GIB_AT_MOST = 1_000_000  # of a run's memory, a petabyte
 STACK_AT_MOST = 64  # encoders that train as one: more would share out one card's memory too thinly
-TRIALS_AT_MOST = 100_000  # of a search: as many as a study may have runs
+TRIALS_AT_MOST = 100_000  # of a search; a study may have as many runs
 Models = Literal["keep", "best", "none"]
-ETA = 3  # of so many points asha lets one go on, unless it is told otherwise (Li et al., 2020)
-DEFAULT_SEEDS = 8  # the least that survive Holm over five claims with an exact sign-flip test
+ETA = 3  # asha keeps one point in so many by default (Li et al., 2020)
+DEFAULT_SEEDS = 8  # the fewest that pass Holm over five claims with an exact sign-flip test
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """The seeds of every trained arm, and those added in pairs, in this order, while a claim is undecided."""
+    """initial: the seeds of every trained arm. reserve: those added in this order while a claim is undecided."""
 
     initial: tuple[int, ...]
     reserve: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class Growing:
 class Objective:
     """What a search optimises: a metric of the dev split.
 
-    confirm: the metric of `evaluate` that puts its choice to the test; None: of the same name without dev/.
+    confirm: the metric of `evaluate` that tests the choice; None: the metric of the same name without dev/.
     """
 
     metric: Metric
@@ -77,12 +77,12 @@ Objectives = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StopEarly:
-    """Runs of a search are ended in their middle where their development scores promise nothing.
+    """The rule by which runs of a search end early for poor development scores.
 
-    at: steps after which a run is scored. least: how many other runs of the same seed must have come as far before
-    one is ended. rule median: at its best it is below the median of those runs' mean scores so far (Golovin et
-    al., 2017). asha: it is not among the best 1/eta of those that came so far (Li et al., 2020); eta: ETA unless
-    given.
+    at: steps after which a run is scored. least: how many other runs of the same seed must have reached that step
+    before one is ended. rule median ends a run whose best score is below the median of those runs' mean scores so
+    far (Golovin et al., 2017). asha ends a run that is not among the best 1/eta of those that reached the step (Li
+    et al., 2020); eta: ETA unless given.
     """
 
     rule: Literal["median", "asha"]
@@ -98,7 +98,7 @@ class StopEarly:
 
     @property
     def one_in(self) -> int:
-        """Of how many asha lets one go on."""
+        """asha keeps one run in so many."""
         return self.eta or ETA
 
 
@@ -106,15 +106,14 @@ class StopEarly:
 class Search:
     """Points of a family's search space around some arms, each judged by its mean over the selection seeds.
 
-    arms: where the searches start, each its own with equal trials; their settings are the first point that is
-    tried, and stand wherever nothing moves. dimensions: which settings move, and between what; None: all of the
-    space; paper: what the family's paper had a grid of, over that grid. match_control: the trained controls of
-    these arms are searched too, after them, and where a setting is tied they have it from there; None: as the
-    space has tied settings. startup: points drawn at random before TPE looks at results. budget: the most runs a
-    search may ask for. race: a point gets its next seed while its chance of ending above the best point is at
-    least that; 0: always; None: 0.1 with one objective, and always with several, which have a front and no best
-    point. at_once: points tried side by side, None for one a lane; those of a stacked family train as one stack
-    in each lane.
+    arms: each has a search of its own with equal trials. An arm's settings are its first point, and settings that
+    no dimension moves keep their values. dimensions: the settings that move, and their ranges; None: the whole
+    space; paper: the settings of the paper's grid, over that grid. match_control: whether the trained controls of
+    these arms are searched too, after them, taking tied settings from them; None: if the space has tied settings.
+    startup: points drawn at random before TPE looks at results. budget: the most runs a search may ask for.
+    race: a point gets its next seed while its chance of ending above the best point is at least this; 0: always;
+    None: 0.1 with one objective, 0 with several, which have a front and no best point. at_once: points tried side
+    by side (None: one a lane); a stacked family trains them as one stack in each lane.
     """
 
     space: Annotated[Text, "the name of the study's family"]
@@ -138,12 +137,12 @@ class Search:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """One, or several of which the first decides what is confirmed."""
+        """All objectives. The first decides which point is confirmed."""
         return (self.objective,) if isinstance(self.objective, Objective) else self.objective
 
     @property
     def least_chance(self) -> float:
-        """`race` as a number: the chance below which a point gets no further seed."""
+        """`race` as a number: a point whose chance is lower gets no further seed."""
         if self.race is None:
             return 0.1 if len(self.objectives) == 1 else 0.0
         return self.race
@@ -151,7 +150,7 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class DeepSpeed:
-    """The engine's setting. The ZeRO stage is one for all arms: stages differ in their last digits."""
+    """The settings of DeepSpeed. All arms share one ZeRO stage: stages differ in their last digits."""
 
     zero_stage: Annotated[int, Ge(0), Le(3)] = 0
 
@@ -160,11 +159,11 @@ class DeepSpeed:
 class Resources:
     """What a run may use. lanes: runs at a time (None: as many as fit). checkpoint_every: steps, 0 for never.
 
-    runs_per_stack: trained runs of one shape that train as one stack of encoders in one lane; gpus_per_run and
-    memory_gib_per_run are then those of a stack. memory_gib_per_run: what each run is given room for; 0 counts no
-    memory. stall_minutes: a run that comes no further for so long is ended, and tried again as if it had failed.
-    models: those that stay in the ledger: all; of every arm and backbone the seed that is best by the first
-    claim's metric, once the study is done; none.
+    runs_per_stack: how many runs of one shape train as one stack of encoders in one lane; gpus_per_run and
+    memory_gib_per_run then hold for a stack. memory_gib_per_run: the memory reserved for each run; 0: memory is
+    not counted. stall_minutes: a run without progress for so long is ended and tried again like a failed one.
+    models: which models the ledger keeps: all; best: of each arm and backbone the best seed by the first claim's
+    metric, once the study is done; or none.
     """
 
     gpus_per_run: Annotated[float, Ge(0)] = 0.0
@@ -190,7 +189,7 @@ class Resources:
 
     @property
     def memory_per_worker(self) -> int:
-        """In bytes, 0 where no memory is counted."""
+        """In bytes; 0 if memory is not counted."""
         return int(self.memory_gib_per_run * 2**30) // self.workers_per_run
 
     def __post_init__(self) -> None:

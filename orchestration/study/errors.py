@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-REFUSED = {  # what a machine says of a place that is none to write to, or to read from
+REFUSED = {  # the errors by which a machine refuses to write or read a place
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),
     *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE),
 }
@@ -20,9 +20,9 @@ class StudyError(Exception):
 
 @contextmanager
 def written_to(place: Path | str) -> Iterator[None]:
-    """StudyError where the machine refuses what is written within the block, at a place that a person named.
+    """Turn an OSError in the block into a StudyError that names the place a person gave.
 
-    A full disk does not name the file, so `place` does.
+    An error of a full disk names no file, so `place` is named.
     """
     try:
         yield
@@ -31,8 +31,8 @@ def written_to(place: Path | str) -> Iterator[None]:
 
 
 @contextmanager
-def refusals_told(place: Path | str) -> Iterator[None]:
-    """As `written_to`, around all that a command does: a file that is not there is then a mistake of ours."""
+def refusals_as_study_errors(place: Path | str) -> Iterator[None]:
+    """Like `written_to` for a whole command. Only REFUSED errors are turned: a missing file is then a bug."""
     try:
         yield
     except OSError as error:
@@ -42,5 +42,5 @@ def refusals_told(place: Path | str) -> Iterator[None]:
 
 
 def _refused(error: OSError, place: Path | str) -> StudyError:
-    said = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # of its first file
-    return StudyError(f"{error.filename or place}: {said}\n  accepted: a place that may be written and has room")
+    reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # of the first file
+    return StudyError(f"{error.filename or place}: {reason}\n  accepted: a place that may be written and has room")

@@ -1,4 +1,4 @@
-"""Judging needs the light core of the package; training needs its extra `train`."""
+"""Which packages of the extra `train` are missing. Training needs them; judging does not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from orchestration.study.errors import StudyError
 
-TRAIN = (  # what the extra brings, in the order of pyproject.toml
+TRAIN = (  # the packages of the extra, in the order of pyproject.toml
     "ray",
     "torch",
     "transformers",
@@ -23,11 +23,11 @@ TRAIN = (  # what the extra brings, in the order of pyproject.toml
 )
 
 
-def lacking() -> list[str]:
-    """What of the extra is not installed here. Nothing is imported."""
+def missing_packages() -> list[str]:
+    """The packages of the extra that are not installed. Imports none of them."""
     return [name for name in TRAIN if find_spec(name.replace("-", "_")) is None]
 
 
 def needs_train(what: str, absent: str) -> StudyError:
-    """What a person is told who asks for more than the light core can do."""
+    """The error for a request `what` that needs the missing package `absent`."""
     return StudyError(f'{what}: needs {absent}, which is not installed\n  to get it: pip install "semray[train]"')

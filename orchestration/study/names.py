@@ -1,4 +1,4 @@
-"""Names are data everywhere: which are accepted, how they are shown, what they are called in files and links."""
+"""Names that people chose: which are accepted, how they are shown, how they are written in files and links."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-LIST_AT_MOST = 12  # names; of more accepted ones those nearest to what was written are repeated
+LIST_AT_MOST = 12  # names in a message; of a longer list, those nearest to the written one are shown
 
-NAME_BYTES = 200  # file systems take 255, with room for what we add
+NAME_BYTES = 200  # file systems take 255; the rest is for what we add
 NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
 
-SLUG_AT_MOST = 60  # readable characters of a file's name; the digest tells the rest apart
-TELLS_APART = re.compile(r"-[0-9a-f]{8}$")
+SLUG_AT_MOST = 60  # readable characters of a file's name; a digest keeps longer ones apart
+DIGEST = re.compile(r"-[0-9a-f]{8}$")
 
-TURNS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # reorder what follows
+REORDERING = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # direction marks
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with each character that acts on a screen or a page, rather than showing on it, as its escape.
+    """The text on one line, with each character that cannot be printed replaced by its escape.
 
-    Those are control characters, line ends, turns of the writing direction, halves of surrogate pairs and code
-    points that no character has. Those in `keep` stay. What is left stands on one line, in any output.
+    Those are control characters, line ends, marks of the writing direction, halves of surrogate pairs and
+    unassigned code points. Characters in `keep` stay.
     """
     if text.isprintable():
         return text
-    return "".join(one if one in keep or not _acts(one) else _escape(one) for one in text)
+    return "".join(one if one in keep or not _is_unprintable(one) else _escape(one) for one in text)
 
 
 def in_one_line(text: str) -> str:
@@ -37,14 +37,14 @@ def in_one_line(text: str) -> str:
     return "; ".join(line.strip() for line in text.splitlines())
 
 
-def acting(text: str, keep: str = "") -> str | None:
-    """The first such character in a text, in words; None where there is none."""
-    found = next((one for one in text if one not in keep and _acts(one)), None)
+def unprintable_character(text: str, keep: str = "") -> str | None:
+    """The first character that `printable` would escape, in words; None if there is none."""
+    found = next((one for one in text if one not in keep and _is_unprintable(one)), None)
     return None if found is None else f"the character U+{ord(found):04X}"
 
 
-def _acts(character: str) -> bool:
-    return character in TURNS or unicodedata.category(character) in {"Cc", "Cn", "Cs", "Zl", "Zp"}
+def _is_unprintable(character: str) -> bool:
+    return character in REORDERING or unicodedata.category(character) in {"Cc", "Cn", "Cs", "Zl", "Zp"}
 
 
 def _escape(character: str) -> str:
@@ -52,18 +52,18 @@ def _escape(character: str) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most `width` characters: its beginning and its end, where it is longer."""
+    """The text in at most `width` characters; a longer one keeps its beginning and its end."""
     end = width // 3
     return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
 
 
 def slug(text: str) -> str:
-    """What a text is called in file names and links; two texts never have the same.
+    """A name for a text in files and links, different for every text.
 
-    Itself where that is safe, else its plain letters and a digest.
+    It is the text itself if that is safe, else its plain letters and a digest.
     """
     plain = re.sub(r"[^A-Za-z0-9.+_]+", "-", text).strip("-.")[:SLUG_AT_MOST]
-    if plain == text and text and not TELLS_APART.search(text):
+    if plain == text and text and not DIGEST.search(text):
         return text
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{plain or 'x'}-{digest}"
@@ -76,7 +76,7 @@ def is_path_component(name: str) -> bool:
 
 
 def nearest(name: str, names: Iterable[str], count: int = 1) -> list[str]:
-    """The names most like this one, whatever their case, best first; none when none is like it."""
+    """The names most similar to this one, ignoring case, best first; empty if none is similar."""
     by_lower = {known.lower(): known for known in names}
     return [by_lower[near] for near in difflib.get_close_matches(name.lower(), by_lower, count, cutoff=0.6)]
 
@@ -92,17 +92,17 @@ def counted(number: int, noun: str) -> str:
 
 
 def amount(value: float) -> str:
-    """Three digits, or all that stand before the point, and no power of ten: 0.0000278, 0.176, 12.3, 2,400."""
+    """Three significant digits, from 100 on whole numbers, never a power of ten: 0.0000278, 0.176, 12.3, 2,400."""
     return f"{value:,.0f}" if value >= 100 else f"{Decimal(f'{value:.3g}'):f}"
 
 
 def typed(*words: object) -> str:
-    """`semray run 'my study.yaml'`: the command as a person types it, whatever stands in a name."""
+    """`semray run 'my study.yaml'`: the command as a person types it, with names quoted."""
     return shlex.join(["semray", *map(str, words)])
 
 
 def names_accepted(name: str, names: Sequence[str]) -> str:
-    """The names as words for a message, with the nearest; of a long list the most alike."""
+    """The accepted names for a message, and the nearest one; of a long list, the most similar."""
     if not names:
         return "none: the study declares nothing that could stand here"
     if len(names) <= LIST_AT_MOST:
@@ -114,5 +114,5 @@ def names_accepted(name: str, names: Sequence[str]) -> str:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """` (did you mean NAME?)`, of the one most like it; "" where none is."""
+    """` (did you mean NAME?)` with the most similar name; "" if none is similar."""
     return "".join(f" (did you mean {near}?)" for near in nearest(name, names))

@@ -1,4 +1,4 @@
-"""Nothing is silent: what takes longer than a person waits without a word is said. Quick to import."""
+"""A message for work that takes longer than a person waits in silence. Quick to import."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def said_after(seconds: float, words: str) -> Iterator[None]:
-    """Say these words on stderr, once the block has taken so long."""
+def print_after(seconds: float, words: str) -> Iterator[None]:
+    """Print these words on stderr if the block takes longer than this."""
     timer = threading.Timer(seconds, print, (words,), {"file": sys.stderr, "flush": True})
     timer.daemon = True
     timer.start()

@@ -1,7 +1,7 @@
-"""A run, the unit of training, evaluation, resumption and caching; and what it leaves behind.
+"""A run, the unit of training, evaluation, resumption and caching; and its results.
 
-A run leaves several entries in the ledger: one for its training, which the run's id names, and one for each task
-it is scored on. So a task more costs an evaluation and no training, and two studies that share a recipe share its
+A run has several entries in the ledger: one for its training, named by the run's id, and one for each task it is
+scored on. So another task costs an evaluation and no training, and two studies that share a recipe share its
 model.
 """
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 SCHEMA = 2  # raised whenever the same settings would give another model
-NO_BACKBONE = "none"  # in a study that starts from none: nothing of that name is looked for
+NO_BACKBONE = "none"  # the backbone of a study that starts from none; no such model is looked for
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-TRAINING = "train"  # what families call the seconds between prepared data and the trained model
-WITHOUT_DEV = "without dev rows"  # in `defining`: what a search judges by was left out of training
+TRAINING = "train"  # key of the seconds between prepared data and the trained model
+WITHOUT_DEV = "without dev rows"  # key in `defining`: the rows that a search judges by were left out of training
 
 
 def run_of(entry: str) -> str:
-    """The id of the run that an entry is of."""
+    """The id of the run that an entry belongs to."""
     return entry.partition(".")[0]
 
 
 def is_encoder(backbone: str) -> bool:
-    """Whether a backbone's name stands for an encoder: a study may do without one."""
+    """Whether a backbone's name is that of an encoder; a study may have none."""
     return backbone not in ("", NO_BACKBONE)
 
 
 def on(backbone: str) -> str:
-    """The words by which a run or a claim names its backbone; none, where it has none."""
+    """` on NAME`, as labels of runs and claims name their backbone; "" if there is no encoder."""
     return f" on {backbone}" if is_encoder(backbone) else ""
 
 
 def of_seed(seed: int | None) -> str:
-    """The words by which a run names its seed; none, where its arm is not trained."""
+    """`, seed N`, as labels of runs name their seed; "" for an untrained arm."""
     return "" if seed is None else f", seed {seed}"
 
 
@@ -52,14 +52,14 @@ def of_seed(seed: int | None) -> str:
 class Run:
     """family × arm × backbone × seed, fully resolved.
 
-    `defining` holds every setting that can change the model and nothing else, so that arms with other names, or
-    the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
-    seed is None for an arm without training: its one result is paired with every seed. tasks: what the run is
-    scored on, by name, with the fingerprint of each. corpus_fingerprint names what is trained on. former: the id
-    that the run has in old ledgers, where its training and scores are one entry. look_at: steps after which
-    development data are scored; like tasks and former, that changes no model and is no part of the id. streams:
-    the seeds of named streams that are not the run's own seed; `trainers.engine.streams`. stacked: its layers run
-    as one batch with those of other runs; which runs these are moves last digits alone, and is no part of the id.
+    `defining` holds every setting that can change the model and nothing else. So equal recipes under other names,
+    or the same frozen baseline in five studies, share one id. `settings` and `data` are what the family receives.
+    seed is None for an arm without training: its one result is paired with every seed. tasks: task name ->
+    fingerprint of what the run is scored on. corpus_fingerprint: of the training data. former: the run's id in old
+    ledgers, where training and scores are one entry. look_at: steps after which development data are scored.
+    tasks, former and look_at change no model and are no part of the id. streams: the seeds of named random streams
+    that differ from the run's seed; `trainers.engine.streams`. stacked: the run's layers are computed in one batch
+    with those of other runs; which runs these are changes last digits only, and is no part of the id.
     """
 
     family: str
@@ -89,7 +89,7 @@ class Run:
             "defining": dict(self.defining),
             "seed": self.seed,
             "backbone": self.backbone_fingerprint,
-            "corpus": self.corpus_fingerprint or None,  # an arm that reads no rows is planned without
+            "corpus": self.corpus_fingerprint or None,  # None for an arm that reads no rows
             "world": self._world,
         }
         if self.streams:
@@ -100,39 +100,38 @@ class Run:
 
     @property
     def _world(self) -> list[Any]:
-        """What counts of the machine. An untrained run only encodes, alone; bf16 rounds that too.
+        """The part of the machine that changes results. An untrained run only encodes, but bf16 rounds that too.
 
         MiniLM over the quickstart's 3,337 texts, one thread of an AVX512-bf16 core: 9.1 s in fp32, 3.1 s in bf16.
         """
         return [self.precision] if self.seed is None else [self.world_size, self.precision, self.zero_stage]
 
     def entry(self, task: str) -> str:
-        """The name of the entry with the scores of a task: the run's id, and the id of these scores."""
+        """The name of the entry with the scores of a task: the run's id and the id of these scores."""
         return self._entry_of[task]
 
     @cached_property
     def _entry_of(self) -> Mapping[str, str]:
         scores = {"training": self.id, "precision": self.precision}
-        asked = {task: {**scores, "task": task, "rows": rows} for task, rows in self.tasks.items()}
-        return {task: f"{self.id}.{_digest(of_task)}" for task, of_task in asked.items()}
+        identities = {task: {**scores, "task": task, "rows": rows} for task, rows in self.tasks.items()}
+        return {task: f"{self.id}.{_digest(identity)}" for task, identity in identities.items()}
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
-        """The names of everything the run leaves: its training first, then its scores in the order of its
-        tasks."""
+        """The names of all entries of the run: its training, then its scores in the order of its tasks."""
         return (self.id, *self._entry_of.values())
 
     def lacking(self, held: Collection[str]) -> tuple[str, ...]:
-        """Which of its entries are not among these; none where they hold its old entry, `former`."""
+        """The run's entries that are missing from `held`; none if `held` has its old entry, `former`."""
         return () if self.former in held else tuple(entry for entry in self.entries if entry not in held)
 
-    def among(self, held: Collection[str]) -> tuple[str, ...]:
-        """Where a finished run lies: its own entries, or its old one where some of those are not held."""
-        own = self.former not in held or all(entry in held for entry in self.entries)
-        return self.entries if own else (self.former,)
+    def entries_in(self, held: Collection[str]) -> tuple[str, ...]:
+        """The entries of a finished run: its own, or the old one if `held` has that and lacks some of its own."""
+        use_own = self.former not in held or all(entry in held for entry in self.entries)
+        return self.entries if use_own else (self.former,)
 
     def remaining(self, held: Collection[str]) -> Run:
-        """The run with those tasks alone whose scores are not among these entries."""
+        """The run with only those tasks whose scores are missing from `held`."""
         lacking = self.lacking(held)
         return replace(
             self, tasks={name: rows for name, rows in self.tasks.items() if self.entry(name) in lacking}
@@ -140,9 +139,9 @@ class Run:
 
     @property
     def label(self) -> str:
-        """How the run is called on a terminal."""
-        apart = "".join(f", {stream} {seed}" for stream, seed in self.streams.items())
-        return f"{self.arm}{on(self.backbone)}{of_seed(self.seed)}{apart}"
+        """The name of the run on a terminal."""
+        streams = "".join(f", {stream} {seed}" for stream, seed in self.streams.items())
+        return f"{self.arm}{on(self.backbone)}{of_seed(self.seed)}{streams}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Run.from_dict` reads it back."""
@@ -150,15 +149,15 @@ class Run:
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Run:
-        """A run from what `to_dict` gave, also in old ledgers, where it named tasks without their rows."""
+        """The run that `to_dict` wrote, also in old ledgers, which list `evaluate` instead of tasks."""
         known = {name: value for name, value in fields.items() if name != "evaluate"}
         return Run(**{**known, "look_at": tuple(fields.get("look_at", ()))})
 
 
 def former_id(fields: Mapping[str, Any]) -> str:
-    """The id of a run in old ledgers, where its tasks and all rows are part of it.
+    """The id of a run in old ledgers, which also hashes its tasks and all rows.
 
-    fields: of a run as written there, with the tasks as `evaluate` and one fingerprint of all rows.
+    fields: those of a run there, with its tasks as `evaluate` and one fingerprint of all rows.
     """
     world = [fields["world_size"], fields["precision"], fields["zero_stage"]]
     identity = {
@@ -184,17 +183,16 @@ def _digest(identity: Mapping[str, Any]) -> str:
 
 
 def built(kind: type[Any], fields: Mapping[str, Any]) -> Any:
-    """A settings or data object from plain JSON types, in which its tuples are lists."""
+    """A settings or data object from plain JSON types, which have lists for tuples."""
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Runs that execute together. One run as a rule; several where the study stacks them, or where a family
-    trains all it is given as one model.
+    """Runs that execute together: usually one; several if the study stacks them or the family trains all as one.
 
-    Each run names the tasks it is still to be scored on. models: id -> folder of the model of a run that was
-    trained before and is only scored; a lane fills it in.
+    Each run has only the tasks that it still lacks scores for. models: run id -> folder of the model, for runs
+    that were trained before; a lane fills it in.
     """
 
     runs: tuple[Run, ...]
@@ -202,7 +200,7 @@ class Job:
 
 
 class RunsFailed(Exception):
-    """Raised at the end of a job of which some runs failed: the error of each, by the run's id."""
+    """Raised at the end of a job in which some runs failed. errors: run id -> its error."""
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
         super().__init__(errors)
@@ -214,10 +212,10 @@ class RunsFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What a run's training leaves. `save_model` writes the model into an empty folder; None: there is none.
+    """The result of a run's training. `save_model` writes the model into an empty folder; None: there is no model.
 
-    cost: as `trainers.engine.meter` counts it; whoever executes the run fills it in. share: this run's part of
-    what its training cost together with the runs that were trained at once with it.
+    cost: as `trainers.engine.meter` counts it; the lane that executes the run fills it in. share: this run's part
+    of the cost of a training that it shared with other runs.
     """
 
     run: Run
@@ -235,7 +233,7 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """What scoring a run on one task leaves."""
+    """The result of scoring a run on one task."""
 
     run: Run
     task: str
@@ -250,4 +248,4 @@ class Scored:
 
 
 Result = Trained | Scored
-Body = Callable[[Job, "World"], Iterator[Result]]  # what executes a job
+Body = Callable[[Job, "World"], Iterator[Result]]  # executes a job

@@ -15,8 +15,8 @@ from orchestration.study.blocks import Resources, Search, Seeds
 class Study:
     """A study that passed every check, named after its file.
 
-    arms: the family's settings, `train:` merged in. figures: what each `mean(…)` and `each(…)` of its claims and
-    its search stands for.
+    arms: the family's settings, `train:` merged in. figures: metric -> figures, of each `mean(…)` and `each(…)` in
+    its claims and its search.
     """
 
     name: str
@@ -35,20 +35,20 @@ class Study:
 
     @property
     def claims(self) -> Iterator[Declared]:
-        """What is judged: every declared claim on each backbone that it is made on, with all its parts."""
+        """Every declared claim, once for each backbone that it is made on, with all its parts."""
         for claim in self.compare:
             yield from self.judged(claim)
 
     def judged(self, claim: Declared) -> list[Declared]:
-        """A declared claim on each backbone that it is made on, with all its parts."""
+        """The declared claim, once for each backbone that it is made on, with all its parts."""
         return [one.resolved(self.figures) for one in claim.each(self.backbones)]
 
     @property
     def parts(self) -> Iterator[Claim]:
-        """Every difference that is judged, those of joint claims one by one."""
+        """Every single difference that is judged, including those of joint claims."""
         for claim in self.claims:
             yield from claim.parts
 
     def figures_of(self, metric: str) -> tuple[str, ...]:
-        """The figures of runs that a metric is the mean of: itself, as a rule."""
+        """The figures that a metric is the mean of; usually the metric itself."""
         return self.figures.get(metric, (metric,))

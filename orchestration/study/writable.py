@@ -1,4 +1,4 @@
-"""May this be written? Asked before the work whose result goes there; `written_to` tells what turns out later."""
+"""Checks before long work that its result can be written. `written_to` reports errors of the writing itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orchestration.study.errors import StudyError, written_to
 
 
 def file_fits(path: Path) -> None:
-    """StudyError where no file can be put: a new one, or one over an older one. A device is never replaced."""
+    """StudyError if no file can be written at `path`. An existing file may be replaced, a device never."""
     with written_to(path):
         if _is_there(path) and not path.is_file():
             raise StudyError(f"{path}: is no file\n  accepted: a file, new or to be replaced")
@@ -18,7 +18,7 @@ def file_fits(path: Path) -> None:
 
 
 def folder_fits(path: Path) -> None:
-    """StudyError where no files can be put into a folder, be it there or not."""
+    """StudyError if no files can be written into a folder, which may not exist yet."""
     with written_to(path):
         if _is_there(path) and not path.is_dir():
             raise StudyError(f"{path}: is no folder\n  accepted: a folder, new or there already")
@@ -26,13 +26,13 @@ def folder_fits(path: Path) -> None:
 
 
 def check_empty(folder: Path) -> None:
-    """StudyError where something is in the way of what will be a folder of its own."""
+    """StudyError if the folder exists and is not empty."""
     if folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
 
 
 def new_folder(text: str) -> Path:
-    """The folder that a person wrote, with `~` as the home it stands for. StudyError as `folder_fits`."""
+    """The folder that a person wrote, with `~` expanded. StudyError as in `folder_fits`."""
     if not text.strip():
         raise StudyError(f"{text!r}: names no folder\n  accepted: a folder")
     try:
@@ -44,7 +44,7 @@ def new_folder(text: str) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    """As `os.path.lexists`, which takes a name that no machine accepts for one that is free."""
+    """Like `os.path.lexists`, but raises OSError for a name that the machine cannot have."""
     with suppress(FileNotFoundError):
         path.lstat()
         return True
@@ -52,8 +52,8 @@ def _is_there(path: Path) -> bool:
 
 
 def _try(path: Path, folder: Path) -> None:
-    """Make a file without a name in the folder, or the first above it that is there. Modes tell less: a read-only
-    disk has those of another."""
+    """Write a temporary file into the folder, or its nearest existing parent. Its mode is not enough to know: a
+    read-only disk shows the same ones."""
     there = next(one for one in (folder, *folder.parents) if one.exists())
     try:
         TemporaryFile(dir=there).close()

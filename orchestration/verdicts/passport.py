@@ -198,7 +198,7 @@ def _put_repeats(ledger: Ledger, runs: Sequence[Run], repeats: Sequence[Mapping[
 
 def _there(run: Run, held: Collection[str]) -> Iterator[str]:
     """What is there of a run; of one that is not finished too, since what was seen of a claim is told by it."""
-    return (entry for entry in run.among(held) if entry in held)
+    return (entry for entry in run.entries_in(held) if entry in held)
 
 
 def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:

@@ -123,7 +123,7 @@ class StudyRecords:
     @cached_property
     def entries(self) -> Mapping[str, tuple[str, ...]]:
         """Run id -> its entries, its training first, for every run that is finished."""
-        return {run.id: run.among(self.there) for run in self.runs if not run.lacking(self.there)}
+        return {run.id: run.entries_in(self.there) for run in self.runs if not run.lacking(self.there)}
 
     def records_of(self, runs: Sequence[Run]) -> list[Record]:
         """The records of those of these runs that are finished, each once."""

@@ -124,5 +124,5 @@ def test_a_fresh_environment_of_the_core_judges(place: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     words = [*JUDGING, "--out", str(tmp_path / "out")]
     subprocess.run([python.with_name("semray"), *words], check=True, cwd=place)
-    absent = "import sys; from orchestration.study.extras import TRAIN, lacking; assert lacking() == list(TRAIN)"
+    absent = "import sys; from orchestration.study.extras import TRAIN, missing_packages as mp; assert mp() == list(TRAIN)"
     subprocess.run([python, "-c", absent], check=True, cwd=place)
