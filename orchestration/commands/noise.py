@@ -19,7 +19,7 @@ from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.commands.whole import require_whole
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.crossed import alone_changed, level_seeds, of_design, with_seeds
+from orchestration.plan.crossed import alone_changed, level_seeds, runs_of_design, with_seeds
 from orchestration.plan.held import planned
 from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
@@ -132,7 +132,7 @@ def _told(
             f"  accepted: a number of at least {len(live)}: 5, 7 or 11"
         )
     design = crossed(len(live), len(seeds))
-    runs = of_design(run, live, seeds, design)
+    runs = runs_of_design(run, live, seeds, design)
     carry(runs)
     figures = study.figures_of(metric)
     scores = [fmean(_scores(ledger, one)[figure] for figure in figures) for one in runs]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.plan.held import planned
-from orchestration.plan.kept_models import not_kept
+from orchestration.plan.kept_models import models_to_remove
 from orchestration.study.errors import StudyError
 
 
@@ -24,7 +24,7 @@ def prune(options: Namespace) -> int:
             f"{study.path}: resources.models = keep: the study keeps all its models\n"
             "  accepted: `--models best` or `--models none`, or one of these under `resources:`"
         )
-    runs = not_kept(planned(study, ledger), ledger, keep)
+    runs = models_to_remove(planned(study, ledger), ledger, keep)
     sizes = {run.id: ledger.model_size(run) for run in runs}
     if options.yes:
         with _full_disk_told(ledger.url), ledger.drive(study.name):

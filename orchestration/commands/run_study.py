@@ -16,7 +16,7 @@ from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.plan.kept_models import not_kept
+from orchestration.plan.kept_models import models_to_remove
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.names import typed
 from orchestration.study.study import Study
@@ -83,7 +83,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
                 say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
             finished = replace(plan, finished=ledger.held(plan.runs))
-            for run in (*not_kept(finished, ledger, "best"), *training.unneeded(plan)):
+            for run in (*models_to_remove(finished, ledger, "best"), *training.unneeded(plan)):
                 ledger.drop_model(run)
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 

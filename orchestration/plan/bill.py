@@ -1,6 +1,6 @@
-"""What a study and each claim's verdict cost: the time, energy and money of the runs that they rest on.
+"""What a study and each claim cost: the time, energy and money of their runs.
 
-Counted from what finished runs recorded of themselves. Runs that several claims rest on count for each of them.
+The numbers are those that finished runs recorded. A run that several claims use counts for each of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from orchestration.study.names import amount, counted
 if TYPE_CHECKING:
     from orchestration.plan.plan import Plan
 
-Recorded = Mapping[str, float]  # of one run, as `trainers.engine.meter` counts
+Recorded = Mapping[str, float]  # the cost of one run, as `trainers.engine.meter` counts
 JOULES = 3.6e6  # of a kilowatt-hour
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Of some runs. hours: of one lane. kwh, and gpu_kwh of GPUs alone: None where one of them could not tell."""
+    """The cost of some runs. hours: of one lane. kwh, gpu_kwh (GPUs only): None if a run did not record it."""
 
     runs: int
     hours: float
@@ -31,11 +31,11 @@ class Bill:
     gpu_kwh: float | None = None
 
     def money(self, price: float) -> float:
-        """At a price of an hour: of a GPU where they used GPUs, else of a lane."""
+        """The price of all hours. price: of one GPU hour if the runs used GPUs, else of one lane hour."""
         return price * (self.gpu_hours or self.hours)
 
     def words(self, price: float | None = None) -> str:
-        """In a sentence: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 in money."""
+        """In words: 24 runs, 2.3 h, 1.1 GPU-hours, 0.8 kWh, 5.75 at 2.5 an hour."""
         parts = [counted(self.runs, "run"), f"{amount(self.hours)} h"]
         parts += [f"{amount(self.gpu_hours)} GPU-hours"] if self.gpu_hours else []
         parts += [energy] if (energy := self.energy()) else []
@@ -43,14 +43,14 @@ class Bill:
         return ", ".join(parts)
 
     def energy(self) -> str:
-        """In words: all of it, else that of the GPUs; "" where neither is known."""
+        """The energy in words: all of it, else that of the GPUs; "" if neither is known."""
         if self.kwh is not None:
             return f"{amount(self.kwh)} kWh"
         return "" if self.gpu_kwh is None else f"{amount(self.gpu_kwh)} kWh of GPUs alone"
 
 
 def total(recorded: Sequence[Recorded]) -> Bill:
-    """Of runs that recorded what they cost."""
+    """The sum of recorded costs."""
     return Bill(
         runs=len(recorded),
         hours=sum(one["seconds"] for one in recorded) / 3600,
@@ -66,13 +66,13 @@ def _kwh(recorded: Sequence[Recorded], name: str) -> float | None:
 
 
 def cost_words(plan: Plan, price: float | None, left: float | None) -> list[str]:
-    """A line for each claim, from finished runs; without those, for a price, one for the study, or why
-    nothing can be said.
+    """One line for each claim, from finished runs. If no run recorded costs and a price is given, one line for the
+    study, or the reason why its cost is unknown.
 
-    price: of an hour. left: seconds of a lane that the runs that are left may take, where something tells it.
+    price: of an hour. left: the expected seconds of one lane for the remaining runs, None if unknown.
     """
     about = "" if all(run.id in plan.facts.costs for run in plan.runs) else "about "
-    lines = [f"{claim}: {about}{bill.words(price)}" for claim, bill in of_claims(plan).items()]
+    lines = [f"{claim}: {about}{bill.words(price)}" for claim, bill in bill_by_claim(plan).items()]
     if lines or price is None:
         return lines
     if plan.left:
@@ -88,26 +88,26 @@ def cost_words(plan: Plan, price: float | None, left: float | None) -> list[str]
     return [f"of all runs: {total(recorded).words(price)}"]
 
 
-def of_claims(plan: Plan) -> dict[str, Bill]:
-    """What each claim will have cost, by its name, from the finished runs of its arms; without those, nothing."""
+def bill_by_claim(plan: Plan) -> dict[str, Bill]:
+    """Claim name -> its cost once all its runs are done, estimated from finished runs; empty without those."""
     known = [run for run in plan.done if run.id in plan.facts.costs]
     if not known:
         return {}
-    alike = {place: _mean([plan.facts.costs[run.id] for run in runs]) for place, runs in by_arm(known).items()}
+    of_arm = {arm: _mean([plan.facts.costs[run.id] for run in runs]) for arm, runs in by_arm(known).items()}
     trained = _mean([plan.facts.costs[run.id] for run in known if run.seed is not None])
     expected = {
-        run.id: plan.facts.costs.get(run.id) or alike.get((run.arm, run.backbone), trained) for run in plan.runs
+        run.id: plan.facts.costs.get(run.id) or of_arm.get((run.arm, run.backbone), trained) for run in plan.runs
     }
-    place_of = {run.id: place for place, run in enumerate(plan.runs)}
-    found = {}
+    position_of = {run.id: position for position, run in enumerate(plan.runs)}
+    bills = {}
     for claim in plan.study.compare:
-        rests_on = {side for judged in plan.study.judged(claim) for side in sides_of(judged.parts)}
-        asked_for = sorted(place_of[run.id] for place in rests_on for run in plan.runs_of.get(place, ()))
-        costs = [expected[plan.runs[place].id] for place in asked_for]  # in the order of the plan
-        told = [cost for cost in costs if cost]
-        if told and len(told) == len(costs):
-            found[claim.claim] = total(told)
-    return found
+        sides = {side for judged in plan.study.judged(claim) for side in sides_of(judged.parts)}
+        positions = sorted(position_of[run.id] for side in sides for run in plan.runs_of.get(side, ()))
+        costs = [expected[plan.runs[position].id] for position in positions]  # in the order of the plan
+        known_costs = [cost for cost in costs if cost]
+        if known_costs and len(known_costs) == len(costs):
+            bills[claim.claim] = total(known_costs)
+    return bills
 
 
 def _mean(costs: Sequence[Recorded]) -> Recorded | None:

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """Seconds of one lane that the runs left will take, from so many finished runs."""
+    """The expected seconds of one lane for the remaining runs. finished: how many runs it rests on."""
 
     seconds: float
     finished: int
 
 
 def estimate(plan: Plan) -> TimeEstimate | None:
-    """From the finished runs of the same arm on the same backbone, else of any trained arm; None without those."""
+    """From finished runs of the same arm and backbone, else of any trained arm; None if there are none."""
     timed = [run for run in plan.done if run.id in plan.facts.seconds]
-    alike = {place: fmean(plan.facts.seconds[run.id] for run in runs) for place, runs in by_arm(timed).items()}
+    of_arm = {arm: fmean(plan.facts.seconds[run.id] for run in runs) for arm, runs in by_arm(timed).items()}
     trained = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
-    everywhere = fmean(trained) if trained else None
+    of_any_arm = fmean(trained) if trained else None
     total = 0.0
     for run in plan.left:
-        seconds = alike.get((run.arm, run.backbone), everywhere)
+        seconds = of_arm.get((run.arm, run.backbone), of_any_arm)
         if seconds is None:
             return None
         total += seconds
@@ -56,10 +56,10 @@ def describe(
     costs: Sequence[str] = (),
     rows: Sequence[str] = (),
 ) -> str:
-    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, where it is known.
+    """The plan in words. failed: the ledger's failures by run id; lanes: runs at a time, if known.
 
-    notes: what else a reader must know of its claims. time: how long it takes, where no run of its own tells.
-    costs: what its claims cost, or it. rows: what becomes of the rows of each data set.
+    notes: further remarks on its claims. time: the expected time in words, if no run of the study is finished.
+    costs: lines about the cost. rows: lines about how many rows of each data set are used.
     """
     failures = [(run, failed[run.id]) for run in plan.left if failed and run.id in failed]
     counts = [f"done {len(plan.done)}"]
@@ -68,33 +68,33 @@ def describe(
         f"left {len(plan.left) - len(failures)}",
         *_time_left(plan, lanes or 1),
     ]
-    able = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
-    told: tuple[tuple[str, Iterable[str]], ...] = (
+    with_effect = [reach for reach in reaches if reach.smallest_effect or reach.smallest_difference]
+    sections: tuple[tuple[str, Iterable[str]], ...] = (
         ("failed", (f"{run.label}   {failure.error}   {failure.log}" for run, failure in failures)),
         ("time", [time] if time else []),
         ("runs", _placement(plan)),
         ("rows", rows),
         ("scores", _scores(plan)),
-        ("claims", (_claim(plan, reach) for reach in able)),
+        ("claims", (_claim(plan, reach) for reach in with_effect)),
         ("cost", costs),
         ("stops", _stops(plan)),
-        ("spread", _once(plan, {reach: reach.whence for reach in able})),
+        ("spread", _once(plan, {reach: reach.whence for reach in with_effect})),
         ("warn", slips(plan.study)),
         ("warn", _once(plan, {reach: reach.warnings for reach in reaches})),
         ("note", notes),
     )
     lines = [f"{plan.study.name}   {_formula(plan)}", "   ".join(counts)]
-    lines += [f"{label:8}{line}" for label, of_it in told for line in of_it]
+    lines += [f"{label:8}{line}" for label, section in sections for line in section]
     return "\n".join(lines)
 
 
 def next_step(plan: Plan) -> str:
-    """What to type after a look at the plan."""
+    """The line with the command to type next."""
     return f"next    {typed('run' if plan.left else 'report', plan.study.path)}"
 
 
 def _formula(plan: Plan) -> str:
-    """`24 runs = 3 arms x 8 seeds x 1 backbone`; untrained arms apart; the sum alone where seeds differ."""
+    """`24 runs = 3 arms x 8 seeds x 1 backbone`; untrained arms in a second term; no terms if seeds differ."""
     backbones = plan.study.backbones
     untrained = {run.arm for run in plan.runs if run.seed is None}
     trained = {run.arm for run in plan.runs} - untrained
@@ -109,7 +109,7 @@ def _formula(plan: Plan) -> str:
 
 
 def _placement(plan: Plan) -> Iterator[str]:
-    """Where the runs that are left execute."""
+    """A line for each launcher: how many of the remaining runs it executes, and how."""
     jobs_of: dict[Launcher, list[Job]] = {}
     for job in plan.jobs:
         jobs_of.setdefault(launcher(job, plan.study.resources), []).append(job)
@@ -122,7 +122,7 @@ def _placement(plan: Plan) -> Iterator[str]:
 
 
 def _scores(plan: Plan) -> Iterator[str]:
-    """What is trained already, and which of that trains again all the same."""
+    """Lines about runs that are trained: those only scored, and those trained again as their model is gone."""
     if kept := len(plan.to_score) - len(plan.gone):
         yield f"{counted(kept, 'run')} of these {'is' if kept == 1 else 'are'} trained, and only scored"
     if plan.gone:
@@ -137,7 +137,7 @@ def _time_left(plan: Plan, lanes: int) -> list[str]:
 
 
 def foretold_words(expected: Foretold | None, lanes: int) -> str:
-    """How long a study may take, as other runs tell; how to find out where there are none."""
+    """The expected time of a study in words, from runs of other studies; without those, how to find out."""
     if expected is None:
         return (
             "unknown: no finished run like these on this machine; `semray run` tells it from the "
@@ -156,50 +156,50 @@ def _seen_from_here(place: str) -> str:
 
 
 def _about(seconds: float, lanes: int) -> str:
-    took = seconds / lanes
-    steps = ((5400, f"{took / 3600:.1f} h"), (90, f"{took / 60:.0f} min"), (0, f"{took:.0f} s"))
-    amount = next(text for least, text in steps if took >= least)
+    wall = seconds / lanes
+    steps = ((5400, f"{wall / 3600:.1f} h"), (90, f"{wall / 60:.0f} min"), (0, f"{wall:.0f} s"))
+    amount = next(text for least, text in steps if wall >= least)
     return f"about {amount} on {counted(lanes, 'lane')}"
 
 
 def _claim(plan: Plan, reach: Reach) -> str:
-    """What the seeds can show for one comparison, and by which test."""
-    because = [reach.test]
+    """The smallest difference that the seeds can show for one comparison, and the test."""
+    details = [reach.test]
     if reach.smallest_difference is not None:
         shown = f"{reach.smallest_difference:.2g}"
-        because += [f"sd {reach.sd:.2g}"] if reach.sd else []
-        because += [f"{reach.items:,} items {reach.item_sd:.2g}"] if reach.items else []
+        details += [f"sd {reach.sd:.2g}"] if reach.sd else []
+        details += [f"{reach.items:,} items {reach.item_sd:.2g}"] if reach.items else []
     else:
         shown = f"{reach.smallest_effect:.3g} sds of the paired deltas"
     if not reach.items:
         floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
-        because.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
+        details.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
     if reach.correlation is not None:
-        because.append(f"arms correlate {reach.correlation:.2f}")
+        details.append(f"arms correlate {reach.correlation:.2f}")
     seeds = counted(reach.seeds, "seed") if reach.seeds else "the items"
     margin = f", {reach.on_margin}" if reach.on_margin else ""
-    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(because)})"
+    return f"{_name(plan, reach)}: {seeds} can show a difference of {shown}{margin} ({', '.join(details)})"
 
 
 def _stops(plan: Plan) -> Iterator[str]:
-    """Which claims of a study until decided stop before its last seed where there is no hope."""
+    """A line for each claim that may stop for futility before the last seed."""
     from evaluators.significance.futility import HOPELESS, may_stop
 
     seeds = plan.study.seeds
     for claim in plan.study.compare if seeds.reserve else ():
-        worth = list(dict.fromkeys(part.min_effect for part in claim.parts if may_stop(part)))
-        if worth:
+        effects = list(dict.fromkeys(part.min_effect for part in claim.parts if may_stop(part)))
+        if effects:
             yield (
                 f"{claim.claim}: for futility, from {counted(len(seeds.initial), 'seed')} on, where the chance "
                 f"that {len(seeds.all)} would show a true difference of "
-                f"{' or '.join(f'{one:g}' for one in worth)} is below {100 * HOPELESS:g} %"
+                f"{' or '.join(f'{effect:g}' for effect in effects)} is below {100 * HOPELESS:g} %"
             )
 
 
-def _once(plan: Plan, said: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
-    """Everything that is said of some claims, once, behind their names."""
-    for text in dict.fromkeys(text for texts in said.values() for text in texts):
-        yield f"{listed([_name(plan, reach) for reach, texts in said.items() if text in texts])}: {text}"
+def _once(plan: Plan, texts_of: Mapping[Reach, Sequence[str]]) -> Iterator[str]:
+    """Each different text once, behind the names of all claims that it is about."""
+    for text in dict.fromkeys(text for texts in texts_of.values() for text in texts):
+        yield f"{listed([_name(plan, reach) for reach, texts in texts_of.items() if text in texts])}: {text}"
 
 
 def _name(plan: Plan, reach: Reach) -> str:

@@ -1,4 +1,4 @@
-"""A plan as the ledger stands: what is done, and how long it took."""
+"""A plan with what the ledger holds: which runs are done, how long they took, what they cost."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def planned(study: Study, ledger: Ledger) -> Plan:
-    """The plan with what the ledger holds and how long those runs took."""
+    """The plan of a study, with the finished runs of the ledger, their times and costs."""
     return _planned(study, ledger, [gather_facts(study)])
 
 
 def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
-    """What there is to report: the plan by that version of the tasks of which the ledger holds most.
+    """The plan to report, and the names of the tasks that it reads in their previous version.
 
-    And the names of the tasks that are read by their previous version: until the study is run again, the ledger
-    is reported as it was scored. All arms are of one version; runs of two versions are never compared.
+    It uses the task versions of which the ledger holds most, so that an older ledger is reported as it was scored
+    until the study is run again. All arms use one version: runs of two versions are never compared.
     """
     facts = gather_facts(study)
     plan = _planned(study, ledger, _versions(facts))
@@ -34,33 +34,33 @@ def as_scored(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
 
 
 def scored_before(names: tuple[str, ...]) -> tuple[str, ...]:
-    """A line for the reader about tasks whose scores are of the previous version; none where there are none."""
+    """A line about tasks whose scores are of the previous version; empty without such tasks."""
     if not names:
         return ()
     return (f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew",)
 
 
 def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool = False) -> Facts:
-    """What a plan rests on, in the precision of which the ledger holds most.
+    """The facts of a study in the precision of which the ledger holds most.
 
-    `precision: auto` is what this machine is best at, unless the ledger holds the study's runs in the other one:
-    a report read on a laptop is about the runs of the cluster. held: how much the ledger holds of what these facts
-    plan. as_scored: tasks may be of their previous version, too.
+    `precision: auto` means the best precision of this machine, unless the ledger holds the study's runs in the
+    other: a report read on a laptop is about the runs of the cluster. held: counts what the ledger holds of a plan
+    with given facts. as_scored: whether tasks may also be of their previous version.
     """
     facts = gather_facts(study)
     return max(_readings(_versions(facts) if as_scored else [facts]), key=held)
 
 
 def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
-    """The plan of which the ledger holds most, over these versions of the tasks and both precisions."""
+    """The plan of which the ledger holds most, among these versions of the facts and both precisions."""
     readings = _readings(versions)
-    at_first = len(readings) if ledger.remote else 1  # a remote ledger answers one question about all as fast
-    plans = _with_held(study, readings[:at_first], ledger)
-    if all(one.left for one in plans):  # else no other reading could hold more
-        plans += _with_held(study, readings[at_first:], ledger)
-    plan = max(plans, key=lambda one: len(one.done))
-    timed = plan.done if plan.left else ()  # the time of the rest is estimated from these; a report needs none
-    records = ledger.records(timed)
+    first_look = len(readings) if ledger.remote else 1  # remote, all are as fast as one
+    plans = _with_held(study, readings[:first_look], ledger)
+    if all(candidate.left for candidate in plans):  # else no other reading could hold more
+        plans += _with_held(study, readings[first_look:], ledger)
+    plan = max(plans, key=lambda candidate: len(candidate.done))
+    to_time = plan.done if plan.left else ()  # these serve to estimate the time of the rest; a report needs none
+    records = ledger.records(to_time)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
     costs = _costs(records)
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
@@ -68,7 +68,7 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
 
 
 def with_recorded_costs(plan: Plan, ledger: Ledger) -> Plan:
-    """A plan of which nothing is left, with what each of its runs recorded of its cost; others have it already."""
+    """The plan with the recorded costs of its finished runs. Only a plan without remaining runs lacks them."""
     return replace(plan, facts=replace(plan.facts, costs=_costs(ledger.records(plan.done))))
 
 
@@ -77,16 +77,16 @@ def _costs(records: Mapping[str, Record]) -> dict[str, Mapping[str, float]]:
 
 
 def _with_held(study: Study, readings: Sequence[Facts], ledger: Ledger) -> list[Plan]:
-    """The plan by each reading, with what the ledger holds of them all."""
+    """One plan for each reading of the facts, with the entries that the ledger holds."""
     plans = [make_plan(study, facts) for facts in readings]
-    held = ledger.held(run for one in plans for run in _could_ask(one))
-    return [replace(one, finished=held) for one in plans]
+    held = ledger.held(run for candidate in plans for run in _with_reserve(candidate))
+    return [replace(candidate, finished=held) for candidate in plans]
 
 
-def _could_ask(plan: Plan) -> Sequence[Run]:
-    """The runs of a plan, and those that more seeds would add."""
+def _with_reserve(plan: Plan) -> Sequence[Run]:
+    """The runs of a plan, and those that its reserve seeds would add."""
     study = plan.study
-    return extend(plan, study.seeds.reserve, [(arm, on) for arm in study.arms for on in study.backbones]).runs
+    return extend(plan, study.seeds.reserve, [(arm, name) for arm in study.arms for name in study.backbones]).runs
 
 
 def _versions(facts: Facts) -> list[Facts]:
@@ -94,6 +94,6 @@ def _versions(facts: Facts) -> list[Facts]:
 
 
 def _readings(versions: Sequence[Facts]) -> list[Facts]:
-    """The facts by which a ledger may be read, the likeliest first: present version, this machine's precision."""
+    """The facts by version and precision, the likeliest first: present version, this machine's precision."""
     other: Precision = "fp32" if versions[0].precision == "bf16" else "bf16"
-    return [one for facts in versions for one in (facts, replace(facts, precision=other))]
+    return [reading for facts in versions for reading in (facts, replace(facts, precision=other))]

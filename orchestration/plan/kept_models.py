@@ -1,4 +1,4 @@
-"""Which models of a study stay: all, each arm's best seed, or none. Scores stay whatever becomes of the model."""
+"""Which models of a study the ledger keeps: all, each arm's best seed, or none. Scores are always kept."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 
-def not_kept(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
-    """The finished runs of a study whose models are there and need not be.
+def models_to_remove(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...]:
+    """The finished runs whose models are in the ledger and may be removed.
 
-    keep "best": of every arm and backbone that seed stays which is best by `deciding_metric`, of equals the first.
+    keep "best": each arm on each backbone keeps its best seed by `deciding_metric`; of equals, the first.
     """
     if keep == "keep":
         return ()
-    there = tuple(run for run in plan.done if ledger.model_size(run))
+    with_model = tuple(run for run in plan.done if ledger.model_size(run))
     if keep == "none":
-        return there
+        return with_model
     figures = plan.study.figures_of(deciding_metric(plan.study))
     best = {_best(runs, ledger, figures).id for runs in by_arm(plan.done).values()}
-    return tuple(run for run in there if run.id not in best)
+    return tuple(run for run in with_model if run.id not in best)
 
 
 def deciding_metric(study: Study) -> str:

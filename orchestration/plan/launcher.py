@@ -1,4 +1,4 @@
-"""Which launcher a job needs: a plan foretells by this rule, and a launch follows it."""
+"""Which launcher executes a job. Plans and launches both use this rule."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Launcher = Literal["pool", "train"]
 
 
 def launcher(job: Job, resources: Resources) -> Launcher:
-    """A pooled lane for one worker, a Ray Train group for several, unless the study says which.
+    """The launcher of a job: the study's choice, else a pooled lane for one worker, a Ray Train group for several.
 
-    Runs of one study differ in this: an untrained one has a single worker whatever the trained ones have.
+    Runs of one study may differ: an untrained run always has one worker.
     """
     if resources.launcher != "auto":
         return resources.launcher

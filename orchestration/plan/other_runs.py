@@ -1,4 +1,4 @@
-"""How long a study will take of which no run is finished: from runs like its own, in ledgers of this machine."""
+"""Estimates the time of a study without finished runs, from similar runs in ledgers of this machine."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from orchestration.plan.plan import Plan
     from orchestration.study.run import Run
 
-MOST_READ = 60  # trainings looked at in one ledger, the newest first
-MOST_USED = 12  # of those like a run's
-STEPS = ("steps", "max_steps")  # as families call what is counted
-WRITTEN_BY = (".declared", ".searches")  # what a study, or a search alone, leaves in a ledger
+MOST_READ = 60  # trainings that are read in one ledger, the newest first
+MOST_USED = 12  # of these, at most so many of the kinds sought
+STEPS = ("steps", "max_steps")  # the names of this setting in families
+WRITTEN_BY = (".declared", ".searches")  # folders that mark a ledger: of a study, of a search
 BATCHES = ("batch_size", "per_device_train_batch_size")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foretold:
-    """Seconds of one lane, as so many runs elsewhere took for work like it, and the ledgers that hold those."""
+    """An estimate in seconds of one lane, the number of runs it rests on, and their ledgers."""
 
     seconds: float
     runs: int
@@ -36,36 +36,36 @@ class Foretold:
 
 
 def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
-    """From runs of the same family and backbone on such a processor; None where the machine has none.
+    """Estimate from runs of the same family and backbone on the same kind of processor; None if one kind has none.
 
-    Training is scaled by the texts that pass through it, steps x batch size, or by epochs of the same rows.
-    Scoring takes what each task took there.
+    Training time scales with the texts (steps x batch size), or with epochs over the same rows. Scoring is
+    estimated by the mean time of each task in those runs.
     """
     trained = [run for run in plan.left if run.seed is not None]
     if not trained:
         return None
-    asked, on_gpu = {_kind(run) for run in trained}, plan.study.resources.gpus_per_run > 0
-    alike: dict[Any, list[tuple[Ledger, Record]]] = {}
-    for one in _ledgers(ledger):
-        for record in islice((found for found in _newest(one, on_gpu) if _kind(found.run) in asked), MOST_USED):
-            alike.setdefault(_kind(record.run), []).append((one, record))
-    if asked - alike.keys():
+    kinds, on_gpu = {_kind(run) for run in trained}, plan.study.resources.gpus_per_run > 0
+    by_kind: dict[Any, list[tuple[Ledger, Record]]] = {}
+    for near in _ledgers(ledger):
+        for record in islice((found for found in _newest(near, on_gpu) if _kind(found.run) in kinds), MOST_USED):
+            by_kind.setdefault(_kind(record.run), []).append((near, record))
+    if kinds - by_kind.keys():
         return None
     rates = {
         kind: fmean(sum(record.seconds.values()) / _work(record.run) for _, record in found)
-        for kind, found in alike.items()
+        for kind, found in by_kind.items()
     }
-    used = [pair for found in alike.values() for pair in found]
+    used = [pair for found in by_kind.values() for pair in found]
     scoring = _scoring(used)
     total = sum(_work(run) * rates[_kind(run)] for run in trained)
-    everywhere = fmean(scoring.values()) if scoring else 0.0
-    total += sum(scoring.get(task, everywhere) for run in plan.left for task in run.tasks)
-    places = dict.fromkeys(one.url for one, _ in used)
+    of_any_task = fmean(scoring.values()) if scoring else 0.0
+    total += sum(scoring.get(task, of_any_task) for run in plan.left for task in run.tasks)
+    places = dict.fromkeys(near.url for near, _ in used)
     return Foretold(seconds=total, runs=len(used), ledgers=tuple(places))
 
 
 def _kind(run: Run) -> tuple[Any, ...]:
-    """What runs must share for the time of one to tell of the other."""
+    """What two runs must share for the time of one to estimate the other's."""
     unit = "texts" if _first(run, STEPS) else f"epochs of {run.corpus_fingerprint}"
     return run.family, run.backbone_fingerprint, run.precision, run.world_size, unit
 
@@ -81,7 +81,7 @@ def _first(run: Run, names: Sequence[str]) -> float | None:
 
 
 def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
-    """The study's own, and those that lie beside it or in the folders beside its own; none across a network."""
+    """The study's own ledger, and those of the same name in folders beside it or its folder; none if remote."""
     if ledger.remote or "://" in ledger.url:
         return
     place = Path(ledger.url).absolute()
@@ -92,7 +92,7 @@ def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def _newest(ledger: Ledger, on_gpu: bool) -> Iterator[Record]:
-    """Trainings on this kind of machine, the newest first; what cannot be read says nothing."""
+    """Trainings on this kind of machine, the newest first. Unreadable ones are skipped."""
     folders = [path for path in Path(ledger.url).iterdir() if RUN_ID.fullmatch(path.name)]
     for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[:MOST_READ]:
         try:
@@ -106,7 +106,7 @@ def _newest(ledger: Ledger, on_gpu: bool) -> Iterator[Record]:
 
 
 def _scoring(used: Sequence[tuple[Ledger, Record]]) -> dict[str, float]:
-    """The mean seconds of each task, over these runs."""
+    """Task -> its mean seconds over these runs."""
     found: dict[str, list[float]] = {}
     for ledger, record in used:
         for path in Path(ledger.url).glob(f"{record.id}.*"):

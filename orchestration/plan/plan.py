@@ -1,6 +1,7 @@
-"""A study as runs: arms × backbones × seeds, minus what the ledger holds. The same file gives the same plan.
+"""A study as runs: arms × backbones × seeds, minus what the ledger holds.
 
-`gather_facts` reads what a plan depends on (models, corpora, this machine); `plan` itself is a pure function.
+`gather_facts` reads what a plan depends on (models, corpora, this machine); `plan` itself is a pure function, so
+the same file gives the same plan.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the world adds to a study, so that runs get their ids: fingerprints of its backbones, rows and tasks.
+    """What run ids need beside the study itself: fingerprints of its backbones, rows and tasks, and the precision.
 
-    former: the one fingerprint of all rows in old ledgers, "" where no run in those could be this study's.
-    seconds, costs: run id -> how long that run took and what it recorded of its cost, of runs the ledger holds.
-    before: the same facts with the previous version of each task that has one; None where no task has. By those a
-    ledger is read that was scored earlier; nothing is scored by them.
+    former: the fingerprint of all rows that old ledgers use, "" if no run there could be this study's. seconds,
+    costs: run id -> the time and the recorded cost of runs in the ledger. before: the same facts with the previous
+    version of each task that has one, None if no task has. With these an older ledger is read; nothing is scored
+    with them.
     """
 
     backbones: Mapping[str, str]
@@ -45,9 +46,9 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The runs of a study in the order they are started, and the entries that the ledger holds already.
+    """The runs of a study in the order of their start. finished: the entries that the ledger holds.
 
-    gone: ids of runs that lack scores alone, and whose model is gone: they train again.
+    gone: ids of runs that lack only scores, but whose model is gone, so that they train again.
     """
 
     study: Study
@@ -62,7 +63,7 @@ class Plan:
 
     @cached_property
     def left(self) -> tuple[Run, ...]:
-        """Each once: the best points of two searches may be one recipe."""
+        """The unfinished runs, each once: the best points of two searches may be the same recipe."""
         found: dict[str, Run] = {}
         for run in self.runs:
             if run.lacking(self.finished):
@@ -71,13 +72,13 @@ class Plan:
 
     @property
     def to_score(self) -> tuple[Run, ...]:
-        """Of the runs that are left, those that were trained before and lack scores alone."""
+        """The unfinished runs that are trained and lack only scores."""
         return tuple(run for run in self.left if run.id in self.finished)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """What is left, as it executes: run by run, in stacks as the study says, or all runs of a backbone where
-        the family trains them as one model."""
+        """The unfinished runs as jobs: single runs, stacks if the study says so, or all runs of a backbone if the
+        family trains them as one model."""
         left = tuple(run.remaining(self.finished) for run in self.left)
         if not family(self.study.family).stacked:
             return self._stacks(left)
@@ -88,9 +89,9 @@ class Plan:
         )
 
     def _stacks(self, left: Sequence[Run]) -> tuple[Job, ...]:
-        """`runs_per_stack` at a time of the runs that train, of one backbone and shape; all others alone.
+        """Jobs of up to `runs_per_stack` runs of one backbone and shape that train; any other run is a job alone.
 
-        Stacks stand in the order of their first runs.
+        Jobs are ordered by their first runs.
         """
         most, shape = self.study.resources.runs_per_stack, family(self.study.family).shape
         stacks: list[list[Run]] = []
@@ -106,22 +107,22 @@ class Plan:
         return tuple(Job(runs=tuple(stack)) for stack in stacks)
 
     def seeds(self, arm: str, backbone: str) -> tuple[int, ...]:
-        """The seeds an arm runs with; for an untrained arm, whose one result stands beside every seed, none."""
+        """The seeds of an arm on a backbone; none for an untrained arm, whose result is paired with every seed."""
         return tuple(run.seed for run in self.runs_of.get((arm, backbone), ()) if run.seed is not None)
 
     def run(self, arm: str, backbone: str, seed: int) -> Run | None:
-        """The run that stands for an arm at a seed: its own, or the one run of an untrained arm."""
+        """The run of an arm at a seed, or the one run of an untrained arm."""
         candidates = self.runs_of.get((arm, backbone), ())
         return next((run for run in candidates if run.seed in (seed, None)), None)
 
     @cached_property
     def runs_of(self) -> Mapping[tuple[str, str], Sequence[Run]]:
-        """The runs of each (arm, backbone), in the order of the plan."""
+        """(arm, backbone) -> its runs, in the order of the plan."""
         return by_arm(self.runs)
 
 
 def by_arm(runs: Iterable[Run]) -> Mapping[tuple[str, str], Sequence[Run]]:
-    """The runs of each (arm, backbone), in their order."""
+    """(arm, backbone) -> its runs, in the given order."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         found.setdefault((run.arm, run.backbone), []).append(run)
@@ -129,39 +130,39 @@ def by_arm(runs: Iterable[Run]) -> Mapping[tuple[str, str], Sequence[Run]]:
 
 
 def gather_facts(study: Study) -> Facts:
-    """Look at the models, the corpus, the tasks and this machine. StudyError names all that is missing at once."""
+    """Read the models, the corpus, the tasks and this machine. StudyError names everything that is missing."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine.precision import best_precision
 
     problems, backbones, corpus, tasks, former = list[str](), {}, "", {}, ""
-    of = family(study.family)
+    recipes = family(study.family)
 
     @contextmanager
-    def noted(*errors: type[Exception], at: str = "") -> Iterator[None]:
-        """Add what goes wrong within the block to the problems, and go on."""
+    def collected(*errors: type[Exception], at: str = "") -> Iterator[None]:
+        """Add these errors in the block to the problems instead of raising them."""
         try:
             yield
         except errors as error:
             problems.append(f"{study.path}: {at}{error}")
 
-    with noted(ValueError):
-        of.check(study)
+    with collected(ValueError):
+        recipes.check(study)
     for name in study.backbones:
-        if name == NO_BACKBONE and not of.needs_backbone:
+        if name == NO_BACKBONE and not recipes.needs_backbone:
             backbones[name] = ""
             continue
-        damaged = noted(OSError, ValueError, at=f"backbones: {name}: ")  # one of its files
-        with damaged, noted(BackboneError):
+        damaged_file = collected(OSError, ValueError, at=f"backbones: {name}: ")
+        with damaged_file, collected(BackboneError):
             backbones[name] = backbone_fingerprint(resolve_backbone(name))
-    asked = _tasks(study)
-    for task in asked:
-        with noted(CorpusError, BackboneError):
+    needed = _tasks(study)
+    for task in needed:
+        with collected(CorpusError, BackboneError):
             tasks[task.name] = task.fingerprint
-    with noted(CorpusError, BackboneError):
-        corpus = of.fingerprint(study.data)
-        former = of.former_fingerprint(study.data) if all(task.version <= 2 for task in asked) else ""
-    problems = list(dict.fromkeys(problems))  # several tasks may want the same rows
+    with collected(CorpusError, BackboneError):
+        corpus = recipes.fingerprint(study.data)
+        former = recipes.former_fingerprint(study.data) if all(task.version <= 2 for task in needed) else ""
+    problems = list(dict.fromkeys(problems))  # several tasks may lack the same rows
     problems += [
         f"{study.path}: backbones: {name} and {twin} are the same weights\n  accepted: each encoder once"
         for name, twin in _twins(backbones)
@@ -170,26 +171,26 @@ def gather_facts(study: Study) -> Facts:
         raise StudyError("\n".join(problems))
     best = best_precision("cuda" if study.resources.gpus_per_run else "cpu")
     facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best, former=former)
-    raised = {task.name: task.fingerprint_of(task.version - 1) for task in asked if task.version > 1}
-    return replace(facts, former="", before=replace(facts, tasks=tasks | raised)) if raised else facts
+    previous = {task.name: task.fingerprint_of(task.version - 1) for task in needed if task.version > 1}
+    return replace(facts, former="", before=replace(facts, tasks=tasks | previous)) if previous else facts
 
 
 def _tasks(study: Study) -> list[Task[Any, Any]]:
-    """What the study is measured on, and what its search may choose by."""
+    """The tasks that the study evaluates, and the development tasks of its search."""
     table = family(study.family).tasks(study.data)
-    dev = judged_by(study, table)
+    dev = search_tasks(study, table)
     return named(table, (*study.evaluate, *dev))
 
 
-def judged_by(study: Study, table: Tasks) -> tuple[str, ...]:
-    """The development tasks that a study's search chooses by: those with a figure of its objectives."""
+def search_tasks(study: Study, table: Tasks) -> tuple[str, ...]:
+    """The names of the development tasks that yield a figure of the search's objectives."""
     objectives = study.search.objectives if study.search else ()
     sought = {figure for objective in objectives for figure in study.figures_of(objective.metric)}
     return tuple(name for name, task in table.items() if is_dev(name) and sought & task.metrics.keys())
 
 
 def prepare(study: Study) -> None:
-    """Build or open what every run needs, before any lane starts. StudyError for what only a close look finds."""
+    """Build or open what all runs need, before any lane starts. StudyError for mistakes that only this finds."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, resolve_backbone
 
@@ -203,15 +204,16 @@ def prepare(study: Study) -> None:
 
 
 def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    first: dict[str, str] = {}
+    """Each name whose fingerprint an earlier name has, with that name."""
+    first_name: dict[str, str] = {}
     for name, fingerprint in fingerprints.items():
-        if fingerprint in first:
-            yield name, first[fingerprint]
-        first.setdefault(fingerprint, name)
+        if fingerprint in first_name:
+            yield name, first_name[fingerprint]
+        first_name.setdefault(fingerprint, name)
 
 
 def plan(study: Study, facts: Facts, done: Collection[str] = ()) -> Plan:
-    """The runs with the initial seeds: untrained arms first, then seed by seed all arms: pairs end early."""
+    """The plan with the initial seeds: untrained arms, then all arms seed by seed, so that pairs finish early."""
     untrained = [arm for arm, settings in study.arms.items() if not settings.train]
     trained = [arm for arm in study.arms if arm not in untrained]
     runs = _runs(study, facts, [None], untrained) + _runs(study, facts, study.seeds.initial, trained)
@@ -219,7 +221,7 @@ def plan(study: Study, facts: Facts, done: Collection[str] = ()) -> Plan:
 
 
 def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) -> Plan:
-    """The plan with these seeds for these (arm, backbone) too; untrained arms need none."""
+    """The plan with further seeds for these (arm, backbone); untrained arms get none."""
     trained = [arm for arm, settings in plan.study.arms.items() if settings.train]
     known = {run.id for run in plan.runs}
     added = tuple(
@@ -231,7 +233,7 @@ def extend(plan: Plan, seeds: Sequence[int], arms: Collection[tuple[str, str]]) 
 
 
 def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequence[str]) -> tuple[Run, ...]:
-    """Seed by seed, of these arms; what their seeds share is resolved once."""
+    """The runs of these arms on all backbones, seed by seed. What seeds share is resolved once."""
     if not seeds:
         return ()
     first = [_resolved(study, facts, arm, name, seeds[0]) for name in study.backbones for arm in arms]
@@ -240,16 +242,16 @@ def _runs(study: Study, facts: Facts, seeds: Sequence[int | None], arms: Sequenc
 
 
 def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
-    """The run of an arm on a backbone with a seed; None for an arm without training."""
+    """The run of an arm on a backbone with a seed; an untrained arm has the seed None."""
     return _with_former([_resolved(study, facts, arm, backbone, seed)], study, facts)[0]
 
 
 def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
-    settings, resources, of = study.arms[arm], study.resources, family(study.family)
-    declared = facts.precision if resources.precision == "auto" else resources.precision
-    precision = "fp32" if of.stacked else declared  # a stack equals its members bit for bit in fp32
+    settings, resources, recipes = study.arms[arm], study.resources, family(study.family)
+    wanted = facts.precision if resources.precision == "auto" else resources.precision
+    precision = "fp32" if recipes.stacked else wanted  # a stack equals its members bit for bit in fp32
     defining = registry.defining(study.family, settings, precision)
-    apart = of.dev_apart and all(map(is_dev, study.evaluate))
+    without_dev = recipes.dev_apart and all(map(is_dev, study.evaluate))
     return Run(
         family=study.family,
         arm=arm,
@@ -257,9 +259,9 @@ def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | N
         seed=seed,
         settings=as_plain(settings),
         data=as_plain(study.data),
-        defining={**defining, WITHOUT_DEV: True} if apart else defining,
+        defining={**defining, WITHOUT_DEV: True} if without_dev else defining,
         backbone_fingerprint=facts.backbones[backbone],
-        corpus_fingerprint=facts.corpus if of.learns(settings) else "",
+        corpus_fingerprint=facts.corpus if recipes.learns(settings) else "",
         tasks={name: facts.tasks[name] for name in study.evaluate},
         world_size=1 if seed is None else resources.workers_per_run,  # an untrained run only evaluates
         precision=precision,
@@ -269,12 +271,12 @@ def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | N
 
 
 def _with_former(runs: Sequence[Run], study: Study, facts: Facts) -> Sequence[Run]:
-    """The runs with the ids that they have in old ledgers, for families that have runs there."""
+    """The runs with their ids in old ledgers, if the family has runs there."""
     if not facts.former:
         return runs
     groups = family(study.family).groups(study.data)
-    asked = {task: group for group, tasks in groups.items() for task in tasks}
-    evaluate = list(dict.fromkeys(asked.get(name, name) for name in study.evaluate))
+    group_of = {task: group for group, tasks in groups.items() for task in tasks}
+    evaluate = list(dict.fromkeys(group_of.get(name, name) for name in study.evaluate))
     return [replace(run, former=_former(run, facts.former, evaluate)) for run in runs]
 
 

@@ -1,7 +1,6 @@
-"""What the declared seeds can show, said before any run: smallest p, smallest difference, margins within reach.
+"""What the declared seeds can show, computed before any run: smallest p, smallest difference, reachable margins.
 
-Everything is asked of the interval that the verdict will use: where items are sampled too, their variance is in
-it.
+The computation uses the same interval as the verdict, which includes the variance of items if they are sampled.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ MOST_SEEDS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What `seeds` pairs can say about one comparison on one backbone, in a group of `claims`.
+    """What `seeds` pairs can show about one comparison on one backbone, in a group of `claims`.
 
     test: the test that decides. smallest_p: the least p it can give (0: no floor). can_decide: whether that passes
-    Holm's first step.
+    the first step of Holm.
     At that step and with power .80:
-    smallest_effect, smallest_difference: what is detected, in sds of the paired deltas (None where items are
-    sampled too) and in the metric's unit.
-    seeds_for_margin: how many seeds settle the declared margin, if the difference is the one observed, or 0 before
-    any is, and nobody looks before the end (10,000: or more; None: no number of seeds, or no margin). on_margin
-    says it in words.
-    All rest on sd, of the deltas of single seeds, and on item_sd, the standard error that `items` independent
-    items leave with any number of seeds (0: not known, or not sampled); whence: their sources. correlation is that
-    of the arms at equal seed. None: nothing to compute it from.
+    smallest_effect, smallest_difference: what is detected, in sds of the paired deltas (None if items are sampled
+    too) and in the metric's unit.
+    seeds_for_margin: how many seeds settle the declared margin without an interim look, if the true difference is
+    the observed one (0 if none is observed). 10,000: or more; None: no number of seeds does, or no margin is
+    declared. on_margin: the same in words.
+    Both rest on sd, of the deltas of single seeds, and item_sd, the standard error that `items` independent items
+    leave with any number of seeds (0: unknown, or not sampled); whence: the sources of both. correlation: of the
+    arms at equal seed. None: there are no data to compute it from.
     """
 
     claim: str
@@ -63,9 +62,9 @@ class Reach:
 def reachability(
     plan: Plan, seen: Seen | None = None, withdrawn: Mapping[str | None, int] | None = None
 ) -> tuple[Reach, ...]:
-    """One `Reach` per claim, or part of a joint one, and backbone, at the most seeds the study allows.
+    """One `Reach` for each claim (each part of a joint one) and backbone, at the most seeds the study allows.
 
-    seen: what the ledger holds. withdrawn: what its verdicts will be corrected with besides, as in `judge`.
+    seen: finds what the ledger holds of a claim. withdrawn: further claims in the correction, as in `judge`.
     """
     judged = list(plan.study.claims)
     size = dict(withdrawn or {})
@@ -122,7 +121,7 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
 def _decided_by(
     claim: Claim, n: int, claims: int, flips: float, *, growing: bool, crossed: bool
 ) -> tuple[str, float]:
-    """The test, and the least p that it can give (0: no floor). flips: of an exact sign-flip test."""
+    """The test, and the least p that it can give (0: no floor). flips: the least p of an exact sign-flip test."""
     from evaluators.significance.seed_tests import seed_test
     from evaluators.significance.sequential import Sequential, smallest_anytime_p
 
@@ -135,7 +134,7 @@ def _decided_by(
 
 
 def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]:
-    """Least number of seeds that settle the declared margin with power .80, and what may keep it open."""
+    """The fewest seeds that settle the declared margin with power .80, and a text about it; None if none do."""
     from evaluators.significance.power import power, seeds_required
 
     if claim.margin is None or found.noise is None or claim.expect not in NULL_TESTS:
@@ -144,9 +143,9 @@ def _margin(claim: Claim, found: Spread, level: float) -> tuple[int | None, str]
     observed = found.observed or 0.0
     if claim.margin <= (abs(observed) if aim == "equivalent" else -observed):
         return None, "the difference seen so far lies outside the margin"
-    asked: dict[str, Any] = {"aim": aim, "effect": observed, "margin": claim.margin, "alpha": level}
-    needed = seeds_required(found.noise, **asked, cap=MOST_SEEDS)
-    if needed is None and found.noise.groups and power(math.inf, found.noise, **asked) < POWER:
+    target: dict[str, Any] = {"aim": aim, "effect": observed, "margin": claim.margin, "alpha": level}
+    needed = seeds_required(found.noise, **target, cap=MOST_SEEDS)
+    if needed is None and found.noise.groups and power(math.inf, found.noise, **target) < POWER:
         return None, f"no number of seeds settles the margin: the {found.noise.groups:,} items limit it"
     needed = needed or MOST_SEEDS
     return needed, f"the margin takes {needed:,} seeds"
@@ -183,5 +182,5 @@ def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
 
 
 def _over(claims: int, floor: float, form: str) -> str:
-    """What becomes of the smallest p where several claims are corrected together."""
+    """The end of a message with the smallest p after correction; "" for a single claim."""
     return f", or {min(1.0, floor * claims):{form}} over {claims} claims" if claims > 1 else ""

@@ -1,4 +1,4 @@
-"""Values of a study that are allowed and yet surely no one's intention. They are warned about, never refused."""
+"""Warnings about values of a study that are allowed but almost surely unintended."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-WARM_UPS = (("warmup", "steps"), ("warmup_steps", "max_steps"))  # and the length of training beside each
-LEARNING_RATE_AT_MOST = 0.1  # every recipe here is trained by Adam's kind: there nothing converges at more
+WARM_UPS = (("warmup", "steps"), ("warmup_steps", "max_steps"))  # each with the setting for the length of training
+LEARNING_RATE_AT_MOST = 0.1  # all recipes train with kinds of Adam, which diverge above this
 
 
 def slips(study: Study) -> list[str]:
-    """Each with the arms, the field and the value."""
+    """One warning for each slip, with the arms, the field and the value."""
     trained = {arm: settings for arm, settings in study.arms.items() if settings.train}
-    told: dict[str, list[str]] = {}
+    arms_with: dict[str, list[str]] = {}
     for arm, settings in trained.items():
-        for what in _of_settings(settings):
-            told.setdefault(what, []).append(arm)
-    found = [f"{listed(arms)}: {what}" for what, arms in told.items()]
+        for what in _slips_of_arm(settings):
+            arms_with.setdefault(what, []).append(arm)
+    found = [f"{listed(arms)}: {what}" for what, arms in arms_with.items()]
     found += family(study.family).slips(study)
     if trained and len(study.seeds.all) == 1 and study.compare:
         found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
@@ -31,10 +31,10 @@ def slips(study: Study) -> list[str]:
 
 
 def slips_of_processor(runs: Iterable[Run]) -> list[str]:
-    """What makes runs slow that are to train on this machine's processor.
+    """A warning if runs in bf16 are to train on a processor that is slow at it.
 
-    They are in bf16 where the study says so, or where the ledger holds others of it from a machine that is fast at
-    it. A processor without AVX512-bf16 or AMX computes such products one number after another.
+    Runs are in bf16 if the study says so, or if the ledger holds runs of it from a machine that is fast at bf16. A
+    processor without AVX512-bf16 or AMX computes such products one number after another.
     """
     from trainers.engine.precision import fast_at_bf16
 
@@ -46,12 +46,12 @@ def slips_of_processor(runs: Iterable[Run]) -> list[str]:
     ]
 
 
-def _of_settings(settings: Any) -> Iterator[str]:
+def _slips_of_arm(settings: Any) -> Iterator[str]:
     rate = getattr(settings, "learning_rate", None)
     if rate is not None and rate > LEARNING_RATE_AT_MOST:
         yield f"learning_rate = {rate:g} is far above what trains; 2.0e-5 to 1.0e-3 are usual"
-    for field, of in WARM_UPS if getattr(settings, "lr_scheduler_type", None) != "constant" else ():
-        warmup, steps = getattr(settings, field, None), getattr(settings, of, None)
+    for field, length in WARM_UPS if getattr(settings, "lr_scheduler_type", None) != "constant" else ():
+        warmup, steps = getattr(settings, field, None), getattr(settings, length, None)
         if isinstance(warmup, int) and steps is not None and warmup >= steps:
             lasts = f"lasts as long as the training of {steps} steps: the learning rate only rises"
             yield f"{field} = {warmup} {lasts}"

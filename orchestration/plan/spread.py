@@ -1,4 +1,4 @@
-"""What the deltas of a comparison vary by, as far as that is known before it is judged, and where that is from."""
+"""How much the deltas of a comparison vary, as far as it is known before the verdict, and the source of that."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 NUMBERS = {2: "two", 3: "three", 4: "four"}
-ENOUGH_PAIRS = 3  # finished pairs from which their own spread is taken
+ENOUGH_PAIRS = 3  # so many finished pairs are enough to estimate the spread from
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One finished run of an arm on the compared metric: its score, and how many independent items made it.
+    """One finished run of an arm: its score on the compared metric. groups: the number of its independent items.
 
-    rarest: of these, those of the rarer class where the figure is by class.
+    rarest: how many of them are of the rarer class, if the figure is by class.
     """
 
     arm: str
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenPairs:
-    """What the ledger holds of a claim. sample: None where no run of its arms kept items."""
+    """What the ledger holds of a claim. sample: None if no run of its arms kept its items."""
 
     pairs: PairedSeeds
     sample: Sample | None
@@ -49,9 +49,9 @@ Seen = Callable[["Claim"], SeenPairs]
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """noise: in the metric's unit, None where nothing tells. whence: its sources in words.
+    """noise: in the metric's unit, None if unknown. whence: its sources in words.
 
-    observed: the mean delta, and correlation that of the arms at equal seed, of enough finished pairs.
+    observed: the mean delta. correlation: of the arms at equal seed. Both need enough finished pairs.
     """
 
     noise: Noise | None
@@ -61,13 +61,13 @@ class Spread:
 
 
 def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
-    """From finished pairs by the verdict's own formula; before there are some, from what comes nearest."""
+    """The spread from finished pairs, by the formula of the verdict; without enough, from public figures."""
     sides = [claim.sides[role] for role in ("treatment", "control")]
     trained = sum(plan.study.arms[arm].train for side in sides for arm in side.arms)
-    found = seen(claim) if seen else None
+    held = seen(claim) if seen else None
     with_items = claim.scope == "task" and not plan.study.seeds.reserve
-    if found and len(found.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
-        return _of_pairs(claim, found.pairs, trained > 0, with_items)
+    if held and len(held.pairs.seeds) >= (ENOUGH_PAIRS if trained else 1):
+        return _of_pairs(claim, held.pairs, trained > 0, with_items)
     if not trained:
         return Spread(noise=None, whence=("neither arm is trained",))
     public = family(plan.study.family).spread
@@ -76,18 +76,18 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     from evaluators.significance.power import Noise
 
     sd, source = public
-    both = f"; {NUMBERS[trained]} arms, taken as uncorrelated" if trained > 1 else ""
-    item, words = _guess(found.sample if found else None) if with_items else (0.0, ())
-    sample = found.sample if item and found else None
+    of_arms = f"; {NUMBERS[trained]} arms, taken as uncorrelated" if trained > 1 else ""
+    item, words = _guess_of_items(held.sample if held else None) if with_items else (0.0, ())
+    sample = held.sample if item and held else None
     groups, item_df = (sample.groups, sample.rarest - 1) if sample else (0, None)
     return Spread(
         noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups, item_df=item_df),
-        whence=(source + both, *words),
+        whence=(source + of_arms, *words),
     )
 
 
 def _own_unit(study: Study, claim: Claim) -> bool:
-    """Whether a claim is about figures that are no scores."""
+    """Whether a claim is about figures with a unit of their own, which are no scores."""
     tasks = named(family(study.family).tasks(study.data), study.evaluate)
     figures = study.figures_of(claim.metric)
     return any(figure in task.metrics for task in tasks if task.own_unit for figure in figures)
@@ -117,8 +117,9 @@ def _correlation(pairs: PairedSeeds) -> float:
     return pearson(np.array(pairs.treatment), np.array(pairs.control))
 
 
-def _guess(sample: Sample | None) -> tuple[float, tuple[str, ...]]:
-    """The items' part of the standard error, from one arm's score: as if arms agreed on half of what items do."""
+def _guess_of_items(sample: Sample | None) -> tuple[float, tuple[str, ...]]:
+    """The items' part of the standard error and its source, guessed from one arm's score as if items of two arms
+    correlated 0.5."""
     unknown = "the items' part is not known before a run has finished, and comes on top"
     if sample is None:
         return 0.0, (unknown,)
@@ -130,5 +131,5 @@ def _guess(sample: Sample | None) -> tuple[float, tuple[str, ...]]:
         variance, formula = sample.score * (1 - sample.score) / sample.groups, "p(1 - p)/M"
     else:
         return 0.0, (unknown,)
-    said = f"items: {formula} of {sample.arm} at {sample.score:.3f} with {sample.groups:,} items, a guess"
-    return math.sqrt(variance), (said,)
+    source = f"items: {formula} of {sample.arm} at {sample.score:.3f} with {sample.groups:,} items, a guess"
+    return math.sqrt(variance), (source,)

@@ -18,7 +18,7 @@ from corpora.store.fields import flat
 from evaluators.tasks.figures import mean_of
 from evaluators.tasks.task import metric_names, named
 from orchestration.families.registry import family
-from orchestration.plan.plan import Facts, judged_by, planned_run
+from orchestration.plan.plan import Facts, planned_run, search_tasks
 from orchestration.reading.read_search import space_of
 from orchestration.study.blocks import Objective, Seeds
 from orchestration.study.errors import StudyError
@@ -238,7 +238,7 @@ def selections(
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
     search, of = study.search, family(study.family)
-    tasks, leading = judged_by(study, of.tasks(study.data)), dict[str, Any]()
+    tasks, leading = search_tasks(study, of.tasks(study.data)), dict[str, Any]()
     for arm in search.arms:
         settings, space = study.arms[arm], space_of(search, of, study.arms[arm])
         leader = _leader(study, search, arm)

@@ -10,7 +10,7 @@ import pytest
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.described import describe
-from orchestration.plan.kept_models import deciding_metric, not_kept
+from orchestration.plan.kept_models import deciding_metric, models_to_remove
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
 from tests.results import finish
@@ -67,14 +67,14 @@ def test_the_best_seed_of_each_arm_stays(
 ) -> None:
     done, ledger = finished(tmp_path, text)
     assert deciding_metric(done.study) == metric
-    assert not_kept(done, ledger, "keep") == ()
-    assert len(not_kept(done, ledger, "none")) == 6
-    for run in not_kept(done, ledger, "best"):
+    assert models_to_remove(done, ledger, "keep") == ()
+    assert len(models_to_remove(done, ledger, "none")) == 6
+    for run in models_to_remove(done, ledger, "best"):
         assert ledger.model_size(run) == 5
         ledger.drop_model(run)
     assert {(run.arm, run.seed) for run in done.runs if ledger.model(run) is not None} == stay
-    assert not_kept(done, ledger, "best") == ()
-    assert {(run.arm, run.seed) for run in not_kept(done, ledger, "none")} == stay
+    assert models_to_remove(done, ledger, "best") == ()
+    assert {(run.arm, run.seed) for run in models_to_remove(done, ledger, "none")} == stay
     assert plan(done.study, FACTS, ledger.entries()).left == ()
 
 
