@@ -88,7 +88,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
     """What the claims can reach; and in words which the study has no longer as they were declared."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import declaration_of, mended, nulls_by_group, withdrawn
+    from orchestration.verdicts.declared import amended, declaration_of, nulls_by_group, withdrawn
     from orchestration.verdicts.pairing import seen
     from orchestration.verdicts.records import StudyRecords
 
@@ -96,7 +96,7 @@ def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
     declared = declaration_of(records)
     gone = withdrawn(records, declared)
     if declared and any(one.still for one in gone):
-        gone = withdrawn(records, mended(declared, records))
+        gone = withdrawn(records, amended(declared, records))
     besides = nulls_by_group(one for one in gone if not one.still)
     return reachability(plan, seen(records), besides), [one.words for one in gone]
 

@@ -135,13 +135,13 @@ def as_json(findings: Findings) -> list[dict[str, Any]]:
             "across_tasks": together.get(
                 Compared(finding.verdict.treatment, finding.verdict.control, finding.verdict.backbone)
             ),
-            "items_counted": finding.told.counted,
-            "items_better": finding.told.better,
-            "items_worse": finding.told.worse,
-            "items_equal": finding.told.equal,
+            "items_counted": finding.shown_moves.counted,
+            "items_better": finding.shown_moves.better,
+            "items_worse": finding.shown_moves.worse,
+            "items_equal": finding.shown_moves.equal,
             "items": [
                 {name: getattr(item, name) for name in ("item_id", "treatment", "control", "delta")}
-                for item in finding.told.items
+                for item in finding.shown_moves.items
             ],
         }
         for finding in findings.findings

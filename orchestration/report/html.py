@@ -182,7 +182,7 @@ def _claim(
     findings: Findings, finding: Finding, row: ClaimRow, drawn: Mapping[str, str], widest: float
 ) -> dict[str, Any]:
     verdict = finding.verdict
-    wins = [item for item in finding.told.items if item.delta > 0][:ITEMS_SHOWN]
+    wins = [item for item in finding.shown_moves.items if item.delta > 0][:ITEMS_SHOWN]
     losses = _losses(finding)[:ITEMS_SHOWN]
     return {
         "finding": finding,
@@ -198,7 +198,7 @@ def _claim(
         "bar": _bar(finding, widest),
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
-        "told": finding.told,
+        "told": finding.shown_moves,
         "taken": {item: _taken(findings, finding, told) for item, told in finding.taken_for.items()},
         "texts": {
             name: _cut(text, TEXT_LETTERS) for name, text in findings.item_texts.get(verdict.metric, {}).items()
@@ -224,13 +224,13 @@ def _trouble(findings: Findings) -> list[Trouble]:
         if finding.verdict.as_expected is not True
     ]
     lossy = sorted(
-        (finding for finding in findings.findings if finding.told.worse),
-        key=lambda finding: -finding.told.worse / finding.told.total,
+        (finding for finding in findings.findings if finding.shown_moves.worse),
+        key=lambda finding: -finding.shown_moves.worse / finding.shown_moves.total,
     )
     lost = [
         Trouble(
-            f"{finding.verdict.claim}: {finding.verdict.treatment} loses {finding.told.worse:,} of "
-            f"{finding.told.total:,} {finding.told.counted}",
+            f"{finding.verdict.claim}: {finding.verdict.treatment} loses {finding.shown_moves.worse:,} of "
+            f"{finding.shown_moves.total:,} {finding.shown_moves.counted}",
             f"most on {'; '.join(_item_words(findings, finding, item) for item in _losses(finding)[:3])}",
             f"items-{anchor(finding.verdict)}",
         )
@@ -277,7 +277,7 @@ def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:
 
 def _losses(finding: Finding) -> list[ItemDelta]:
     """Items the treatment lost, the largest loss first."""
-    return sorted((item for item in finding.told.items if item.delta < 0), key=lambda item: item.delta)
+    return sorted((item for item in finding.shown_moves.items if item.delta < 0), key=lambda item: item.delta)
 
 
 def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:

@@ -149,7 +149,7 @@ def _run_evidence(row: RunRow) -> dict[str, str]:
 def _comparison_digest(findings: Findings, finding: Finding) -> str:
     runs = (finding.treatment_runs, finding.control_runs)  # those of half a pair, too
     return digest_of(
-        finding.verdict.to_dict(), *runs, _comparison_evidence(findings, finding), finding.told.counted
+        finding.verdict.to_dict(), *runs, _comparison_evidence(findings, finding), finding.shown_moves.counted
     )
 
 
@@ -251,7 +251,7 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
     if verdict.per_seed:
         pictures["seeds.png"] = plots.every(findings)[f"seeds-{anchor(verdict)}"].png
     seeds = [tuple(pair[name] for name in ("seed", "control", "treatment", "delta")) for pair in verdict.per_seed]
-    items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.told.items]
+    items = [(i.item_id, i.control, i.treatment, i.delta) for i in finding.shown_moves.items]
     arms = (verdict.control, verdict.treatment)
     return Entry(
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",

@@ -1,4 +1,4 @@
-"""What training an arm costs, by the seconds that its own runs recorded; no verdict rests on it."""
+"""The training time of each arm, from the seconds that its runs recorded. No verdict uses it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ ROWS = 1000
 
 
 def with_costs(findings: Findings) -> Findings:
-    """The cost of every arm on every backbone that was trained step by step, selection seeds left out."""
-    found = []
+    """The findings with the cost of every arm and backbone that trains in steps, without selection seeds."""
+    costs = []
     for backbone in findings.backbones:
         for arm, settings in findings.arms.items():
             finished = findings.finished(arm, backbone)
-            seconds = [one for row in finished if (one := _a_step(row)) is not None]
+            seconds = [one for row in finished if (one := _seconds_a_step(row)) is not None]
             if not seconds:
                 continue
             size = settings.get("batch_size")
             rows = ROWS / size if isinstance(size, int) and size > 0 else None
             step = median(seconds)
-            found.append(
+            costs.append(
                 Cost(
                     arm=arm,
                     backbone=backbone,
@@ -37,10 +37,10 @@ def with_costs(findings: Findings) -> Findings:
                     thousand_rows=None if rows is None else rows * step,
                 )
             )
-    return replace(findings, costs=tuple(found))
+    return replace(findings, costs=tuple(costs))
 
 
-def _a_step(row: RunRow) -> float | None:
-    """Seconds of training over steps; None for a run that was not trained, or recorded neither."""
+def _seconds_a_step(row: RunRow) -> float | None:
+    """Seconds of training for each step; None for a run that was not trained or did not record them."""
     steps = row.curve[-1][0] if row.curve else 0
     return row.training / steps if row.training and steps else None

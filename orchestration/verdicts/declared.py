@@ -1,9 +1,9 @@
-"""Which claims were written down before their outcome could be seen?
+"""Which claims were declared before their outcome could be seen?
 
-A claim is known by what it says: the recipes of its arms, backbone, metric, expectation, margins and the group
-it is corrected with. The names of the claim, its arms and its study are no part of that, nor is the order of its
-parts. Its seeds and rows are written beside it. A study that has written nothing down yet inherits what other
-studies of the ledger wrote of the same claims on the same rows.
+A claim is identified by a digest of what it says: the recipes of its arms, backbone, metric, expectation, margins
+and the group it is corrected with. The names of the claim, its arms and its study do not count, nor does the order
+of its parts. Its seeds and rows are declared beside it. A study without a declaration inherits what other studies
+of the ledger declared of the same claims on the same rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from orchestration.study.study import Study
 
-Order = Callable[[Iterable[Any]], list[Any]]  # in which the parts of a claim enter its digest
+Order = Callable[[Iterable[Any]], list[Any]]  # the order in which the parts of a claim enter its digest
 ANY: Order = partial(sorted, key=canonical)
 AS_GIVEN: Order = list  # the order of the file, which digests in old ledgers depend on
-# Fields of a claim as it is written down that its comparison itself does not say
-NAMES = ("claim", "seen", "seeds", "says", "rows", "made_on", "of")
+# Fields of a declared claim that are no part of what it says
+BESIDE = ("claim", "seen", "seeds", "says", "rows", "made_on", "of")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawn:
-    """Claims declared before they could be seen that the study makes no longer, or not as they were declared.
+    """Claims declared before they could be seen that the study no longer makes, or not as declared.
 
-    They stay counted. nulls: their null hypotheses, over all backbones concerned. words: what became of them, for
-    a reader. still: the study makes them yet, with other seeds or on other rows, as exploratory ones.
+    They still count in the correction. nulls: their null hypotheses, over all backbones concerned. words: the
+    change, for a reader. still: the study makes them with other seeds or on other rows, as exploratory claims.
     """
 
     group: str | None
@@ -50,60 +50,60 @@ class Withdrawn:
 
 
 def declare(study: Study, runs: Sequence[Run], ledger: Ledger) -> Declaration:
-    """Write the study's comparisons down before its first run, and return what stands there.
+    """Declare the study's comparisons in the ledger before its first run, and return the declaration.
 
-    A later call changes nothing but what may still be mended (`mended`). A claim whose two arms have scores
-    already is written down as seen, unless another study declared it before that. Then it keeps the seeds of that
-    declaration, and the claims declared in one group with it are written down too: it is corrected with them.
+    A later call changes only what `amended` allows. A claim whose two arms have scores already is declared as
+    seen, unless another study declared it before it had. Then it keeps the seeds of that declaration, and the
+    claims that were declared in one group with it are declared too, as it is corrected with them.
     """
     records = StudyRecords(study, runs, ledger)
     first = ledger.declared(study.name)
     if first is not None:
-        claims = mended(first, records).claims
+        claims = amended(first, records).claims
         return first if claims == first.claims else ledger.redeclare(study.name, claims)
     inherited = _inherited(records)
     own = [
         claim.said
-        | {"says": _says(records, claim), **rows_of(records, claim)}
-        | _standing(records, claim, inherited)
+        | {"says": _digests(records, claim), **rows_of(records, claim)}
+        | _seen_and_seeds(records, claim, inherited)
         for claim in study.compare
     ]
-    beside = [claim for claim in inherited.claims if "of" in claim] if inherited else []
-    return ledger.declare(study.name, [*own, *beside])
+    of_others = [claim for claim in inherited.claims if "of" in claim] if inherited else []
+    return ledger.declare(study.name, [*own, *of_others])
 
 
-def _standing(records: StudyRecords, claim: Declared, inherited: Declaration | None) -> dict[str, Any]:
-    """Whether a claim counts as seen when it is written down, and its seeds; both as another study declared it
-    before, if one did."""
+def _seen_and_seeds(records: StudyRecords, claim: Declared, inherited: Declaration | None) -> dict[str, Any]:
+    """The fields `seen` and `seeds` of a claim to declare; those of an earlier declaration by another study, if
+    there is one."""
     seen = could_be_seen(records, claim)
-    before = _before(inherited, records, claim) if seen else None
+    before = _declared_unseen(inherited, records, claim) if seen else None
     if before is not None:
         return {"seen": False} | ({"seeds": before["seeds"]} if "seeds" in before else {})
-    trained = any(records.study.arms[arm].train for arm in claim.arms)  # of others no seed moves a figure
+    trained = any(records.study.arms[arm].train for arm in claim.arms)  # seeds change nothing for the others
     return {"seen": seen, **(seeds_of(records.study) if trained else {})}
 
 
-def mended(declaration: Declaration, records: StudyRecords) -> Declaration:
-    """The declaration with the study's present seeds and rows, as far as nothing was seen with the others.
+def amended(declaration: Declaration, records: StudyRecords) -> Declaration:
+    """The declaration with the study's present seeds and rows, where nothing was seen with the declared ones.
 
-    Seeds may be mended while the ledger is empty, the rows of a claim while no pair has scores on the old ones.
+    Seeds may change while the ledger is empty, the rows of a claim while no pair has scores on the old rows.
     """
-    now, made = seeds_of(records.study), _made(records)
+    now, present = seeds_of(records.study), _claims_by_digest(records)
     reseeded = any(on_other_seeds(claim, now) for claim in declaration.claims) and not records.ledger.entries()
 
-    def mend(claim: Mapping[str, Any]) -> Mapping[str, Any]:
-        own = _still(claim, made)
+    def amend(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = _still_made(claim, present)
         seeds = now if reseeded and on_other_seeds(claim, now) else {}
         unseen = own and on_other_rows(claim, records, own[0]) and not seen_there(claim, records, own[0])
         return {**claim, **seeds, **(rows_of(records, own[0]) if unseen else {})}
 
-    return replace(declaration, claims=tuple(map(mend, declaration.claims)))
+    return replace(declaration, claims=tuple(map(amend, declaration.claims)))
 
 
 def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tuple[Declared, bool]]:
     """The study's claims, one per backbone, and whether each is exploratory: not declared before it could be seen.
 
-    declaration: as `declaration_of` has it.
+    declaration: from `declaration_of`.
     """
     study = records.study
     judged = [one for claim in study.compare for one in claim.each(study.backbones)]
@@ -111,193 +111,196 @@ def claims_of(records: StudyRecords, declaration: Declaration | None) -> list[tu
 
 
 def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: Declared) -> bool:
-    written = _written(declaration, records, claim) if declaration else None
-    if written is not None:
-        changed = on_other_seeds(written, seeds_of(records.study)) or on_other_rows(written, records, claim)
-        return bool(written.get("seen")) or changed
+    declared = _declared_as(declaration, records, claim) if declaration else None
+    if declared is not None:
+        changed = on_other_seeds(declared, seeds_of(records.study)) or on_other_rows(declared, records, claim)
+        return bool(declared.get("seen")) or changed
     return declaration is not None or could_be_seen(records, claim)
 
 
 def declaration_of(records: StudyRecords) -> Declaration | None:
-    """What the study wrote down; where it wrote nothing, what others wrote of its claims; None without either."""
+    """The study's declaration, else the one that it inherits from other studies, else None."""
     own = records.ledger.declared(records.study.name)
     return own or _inherited(records)
 
 
 def withdrawn(records: StudyRecords, declaration: Declaration | None) -> list[Withdrawn]:
-    """The claims that were declared before they could be seen and are not in the study's file now, or not with the
-    seeds or on the rows that they were declared with."""
+    """The claims that were declared before they could be seen and that the study no longer makes, or makes with
+    other seeds or on other rows."""
     claims = [claim for claim in declaration.claims if not claim.get("seen")] if declaration else []
-    made = _made(records)
+    present = _claims_by_digest(records)
     words = [_words(own.said) for own in records.study.compare]
     found = []
     for claim in claims:
         if "says" in claim:
-            gone = sum(digest not in made for digest in claim["says"].values())
-        else:  # in an old ledger: known by its words alone
+            gone = sum(digest not in present for digest in claim["says"].values())
+        else:  # in an old ledger, which has no digests
             gone = 0 if _words(claim) in words else len(records.study.backbones)
         if gone:
-            found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_farewell(claim)))
-    return found + _reseeded(records, claims, made) + _on_other_rows(records, claims, made)
+            found.append(Withdrawn(group=claim.get("family"), nulls=_nulls(claim, gone), words=_withdrawal(claim)))
+    return found + _with_other_seeds(records, claims, present) + _with_other_rows(records, claims, present)
 
 
-def _made(records: StudyRecords) -> dict[str, Declared]:
-    """The study's claims, by the digest of what each says on a backbone."""
+def _claims_by_digest(records: StudyRecords) -> dict[str, Declared]:
+    """Digest of what a claim says on a backbone -> the study's claim."""
     return {
         digest: own
         for own in records.study.compare
         for order in (ANY, AS_GIVEN)
-        for digest in _says(records, own, order).values()
+        for digest in _digests(records, own, order).values()
     }
 
 
-def _still(claim: Mapping[str, Any], made: Mapping[str, Declared]) -> list[Declared]:
+def _still_made(claim: Mapping[str, Any], present: Mapping[str, Declared]) -> list[Declared]:
     """The study's claim that says the same as a declared one, once for each backbone on which it does."""
-    return [made[digest] for digest in claim.get("says", {}).values() if digest in made]
+    return [present[digest] for digest in claim.get("says", {}).values() if digest in present]
 
 
-def _reseeded(
-    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
+def _with_other_seeds(
+    records: StudyRecords, claims: Sequence[Mapping[str, Any]], present: Mapping[str, Declared]
 ) -> list[Withdrawn]:
-    """Those of the declared claims that the study makes with other seeds, by group and by their former seeds."""
+    """The declared claims that the study makes with other seeds, one entry for each group and former seeds."""
     now = seeds_of(records.study)
-    alike: dict[bytes, list[tuple[Mapping[str, Any], int]]] = {}
+    by_seeds: dict[bytes, list[tuple[Mapping[str, Any], int]]] = {}
     for claim in (claim for claim in claims if on_other_seeds(claim, now)):
-        if still := len(_still(claim, made)):
-            alike.setdefault(canonical([claim.get("family"), claim["seeds"]]), []).append((claim, still))
-    if not alike or not records.ledger.entries():  # in an empty ledger they are mended instead
+        if backbones := len(_still_made(claim, present)):
+            by_seeds.setdefault(canonical([claim.get("family"), claim["seeds"]]), []).append((claim, backbones))
+    if not by_seeds or not records.ledger.entries():  # in an empty ledger they are amended instead
         return []
     return [
-        _exploratory_now(own, other_seeds_in_words(_named(own), own[0][0]["seeds"], now["seeds"]))
-        for own in alike.values()
+        _exploratory_now(own, other_seeds_in_words(_names(own), own[0][0]["seeds"], now["seeds"]))
+        for own in by_seeds.values()
     ]
 
 
-def _on_other_rows(
-    records: StudyRecords, claims: Sequence[Mapping[str, Any]], made: Mapping[str, Declared]
+def _with_other_rows(
+    records: StudyRecords, claims: Sequence[Mapping[str, Any]], present: Mapping[str, Declared]
 ) -> list[Withdrawn]:
-    """Those of the declared claims that the study makes with the seeds declared, but on other rows, by group."""
+    """The declared claims that the study makes with the declared seeds but on other rows, one entry a group."""
     now = seeds_of(records.study)
     by_group: dict[str | None, list[tuple[Mapping[str, Any], int]]] = {}
     for claim in (claim for claim in claims if not on_other_seeds(claim, now)):
-        own = _still(claim, made)
+        own = _still_made(claim, present)
         if own and on_other_rows(claim, records, own[0]):
             by_group.setdefault(claim.get("family"), []).append((claim, len(own)))
-    return [_exploratory_now(own, other_rows_in_words(_named(own))) for own in by_group.values()]
+    return [_exploratory_now(own, other_rows_in_words(_names(own))) for own in by_group.values()]
 
 
-def _named(own: Sequence[tuple[Mapping[str, Any], int]]) -> list[str]:
+def _names(own: Sequence[tuple[Mapping[str, Any], int]]) -> list[str]:
     return [claim["claim"] for claim, _ in own]
 
 
 def _exploratory_now(own: Sequence[tuple[Mapping[str, Any], int]], words: str) -> Withdrawn:
-    """Claims of one group that the study still makes, each with the number of backbones on which it does."""
+    """One entry for claims of a group that are exploratory now. own: each with the number of its backbones."""
     nulls = sum(_nulls(claim, backbones) for claim, backbones in own)
     return Withdrawn(group=own[0][0].get("family"), nulls=nulls, words=words, still=True)
 
 
 def _nulls(claim: Mapping[str, Any], backbones: int) -> int:
-    """Null hypotheses of a declared claim on so many backbones."""
+    """The number of null hypotheses of a declared claim on so many backbones."""
     both = claim.get("margin") is not None and claim.get("matched_control") is not None
     return backbones * (1 + both)
 
 
 def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
-    """How many null hypotheses were withdrawn from each group of claims."""
+    """Group of claims -> how many null hypotheses were withdrawn from it."""
     nulls: dict[str | None, int] = {}
     for one in gone:
         nulls[one.group] = nulls.get(one.group, 0) + one.nulls
     return nulls
 
 
-def _farewell(claim: Mapping[str, Any]) -> str:
-    said = [f"{claim.get('treatment')} - {claim.get('control')}", claim.get("metric"), claim.get("expect")]
+def _withdrawal(claim: Mapping[str, Any]) -> str:
+    content = [f"{claim.get('treatment')} - {claim.get('control')}", claim.get("metric"), claim.get("expect")]
     if "all" in claim:
-        said = [f"all of {', '.join(str(part.get('claim')) for part in claim['all'])}"]
+        content = [f"all of {', '.join(str(part.get('claim')) for part in claim['all'])}"]
     of = [f"of {claim['of']}"] if "of" in claim else []
-    named = f"{claim.get('claim')} ({', '.join(map(str, [*said, *of]))})"
+    named = f"{claim.get('claim')} ({', '.join(map(str, [*content, *of]))})"
     return f"withdrawn: {named} was declared and is claimed no longer; it stays counted"
 
 
 def _inherited(records: StudyRecords) -> Declaration | None:
-    """What other studies declared of this study's claims, on the same rows, in the order of this study.
+    """What other studies declared of this study's claims on the same rows, in the order of this study.
 
-    Then the claims that were declared in one group with those and that this study does not make, since all of them
-    are corrected together: `of` names their study. None while no claim of this study can be seen: it declares its
-    claims itself then, and no other study is read.
+    Behind them stand the claims that were declared in one group with them and that this study does not make, as
+    all are corrected together; `of` names their study. None while no claim of this study can be seen: the study
+    then declares its claims itself, and no other study is read.
     """
     if not any(could_be_seen(records, claim) for claim in records.study.compare):
         return None
     others: dict[bytes, list[tuple[Declaration, Mapping[str, Any]]]] = {}
-    for one in records.ledger.declarations():
-        for claim in one.claims:
-            others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((one, claim))
+    for source in records.ledger.declarations():
+        for claim in source.claims:
+            others.setdefault(canonical([claim.get("says"), claim.get("rows")]), []).append((source, claim))
     now, made = seeds_of(records.study), set[bytes]()
     found: list[Mapping[str, Any]] = []
     sources: dict[tuple[str, Any], Declaration] = {}  # study and group of the claims that were declared unseen
     for own in records.study.compare:
-        says, rows = [_says(records, own, order) for order in (ANY, AS_GIVEN)], rows_of(records, own)["rows"]
+        says, rows = [_digests(records, own, order) for order in (ANY, AS_GIVEN)], rows_of(records, own)["rows"]
         made.update(map(canonical, says))
-        known = dict.fromkeys(canonical([one, rows]) for one in says)
-        alike = [pair for key in known for pair in others.get(key, ())]
-        if alike:  # an unseen one, if any, and of these one with the study's seeds
-            source, claim = min(alike, key=lambda pair: (bool(pair[1].get("seen")), on_other_seeds(pair[1], now)))
+        keys = dict.fromkeys(canonical([digests, rows]) for digests in says)
+        known = [pair for key in keys for pair in others.get(key, ())]
+        if known:  # prefer an unseen claim, and among those one with the study's seeds
+            source, claim = min(known, key=lambda pair: (bool(pair[1].get("seen")), on_other_seeds(pair[1], now)))
             found.append(claim)
             if not claim.get("seen"):
                 sources.setdefault((source.study, claim.get("family")), source)
     if not found:
         return None
-    beside = [
+    of_others = [
         {"of": study, **other}
         for (study, group), source in sources.items()
         for other in source.claims
         if other.get("family") == group and not other.get("seen") and canonical(other.get("says")) not in made
     ]
-    found += {canonical(claim): claim for claim in beside}.values()  # each once
+    found += {canonical(claim): claim for claim in of_others}.values()  # each once
     digest = hashlib.sha256(canonical(found)).hexdigest()
     return Declaration(study=records.study.name, claims=tuple(found), digest=digest, declared_at="")
 
 
-def _before(inherited: Declaration | None, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
-    """A claim as it was declared before it could be seen; None unless on all backbones, with equal seeds."""
+def _declared_unseen(
+    inherited: Declaration | None, records: StudyRecords, claim: Declared
+) -> Mapping[str, Any] | None:
+    """The claim as declared before it could be seen; None unless so on all backbones, with equal seeds."""
     judged = claim.each(records.study.backbones)
-    written = [_written(inherited, records, one) if inherited else None for one in judged]
-    known = [one for one in written if one is not None and not one.get("seen")]
-    alike = len({canonical(one.get("seeds")) for one in known}) == 1
-    return known[0] if alike and len(known) == len(judged) else None
+    declared = [_declared_as(inherited, records, one) if inherited else None for one in judged]
+    unseen = [one for one in declared if one is not None and not one.get("seen")]
+    same_seeds = len({canonical(one.get("seeds")) for one in unseen}) == 1
+    return unseen[0] if same_seeds and len(unseen) == len(judged) else None
 
 
-def _written(declaration: Declaration, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
-    """A judged claim as it was written down, under whatever name.
+def _declared_as(declaration: Declaration, records: StudyRecords, claim: Declared) -> Mapping[str, Any] | None:
+    """The declared claim that says the same as a judged one, under any name; None if there is none.
 
-    Old ledgers hold its words alone: there the names of the arms stand for their recipes.
+    Old ledgers have no digests: there the words are compared, in which arms are named and not their recipes.
     """
-    said, words = [_digest(records, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
+    digests, words = [_digest(records, claim, order) for order in (ANY, AS_GIVEN)], _words(claim.said)
     for one in declaration.claims:
-        on = one.get("backbone") or claim.backbone
-        same = one["says"].get(claim.backbone or "") in said if "says" in one else _words(one) == words
-        if same and on == claim.backbone:
+        backbone = one.get("backbone") or claim.backbone
+        same = one["says"].get(claim.backbone or "") in digests if "says" in one else _words(one) == words
+        if same and backbone == claim.backbone:
             return one
     return None
 
 
 def _words(claim: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in claim.items() if name not in (*NAMES, "backbone")}
+    """The fields of a claim that say what it compares, as written in the study."""
+    return {name: value for name, value in claim.items() if name not in (*BESIDE, "backbone")}
 
 
-def _says(records: StudyRecords, claim: Declared, order: Order = ANY) -> dict[str, str]:
-    """Backbone -> digest of what is claimed there."""
+def _digests(records: StudyRecords, claim: Declared, order: Order = ANY) -> dict[str, str]:
+    """Backbone -> digest of what the claim says there."""
     return {one.backbone or "": _digest(records, one, order) for one in claim.each(records.study.backbones)}
 
 
 def _digest(records: StudyRecords, claim: Declared, order: Order) -> str:
-    """Names what a judged claim says: its words, with recipes for the names of arms, and the figures."""
+    """The digest of what a judged claim says: its words, with arms replaced by their recipes, and its figures."""
     recipes = {}
     if isinstance(claim, Joint):
         recipes = {"all": order(_digest(records, part, order) for part in claim.all)}
     else:
-        stated = ("treatment", "control", "matched_control")
-        sides = {role: getattr(claim, role) for role in stated if getattr(claim, role) is not None}
+        roles = ("treatment", "control", "matched_control")
+        sides = {role: getattr(claim, role) for role in roles if getattr(claim, role) is not None}
         recipes = {role: _recipes(records, side, claim.backbone, order) for role, side in sides.items()}
         figures = records.study.figures_of(claim.metric)
         recipes |= {"figures": list(figures)} if figures != (claim.metric,) else {}
@@ -306,13 +309,13 @@ def _digest(records: StudyRecords, claim: Declared, order: Order) -> str:
 
 
 def _recipes(records: StudyRecords, side: Any, backbone: str | None, order: Order) -> Any:
-    """A side of a claim with what its arms are trained by."""
+    """A side of a claim with its arms replaced by their recipes."""
     if isinstance(side, tuple):
         return order(_recipe(records, arm, backbone) for arm in side)
     if isinstance(side, ClaimSide):
-        on = side.backbone or backbone
-        recipes = {"arm": _recipe(records, side.arm, on), "backbone": side.backbone}
-        return recipes | ({"over": _recipe(records, side.over, on)} if side.over else {})
+        backbone = side.backbone or backbone
+        recipes = {"arm": _recipe(records, side.arm, backbone), "backbone": side.backbone}
+        return recipes | ({"over": _recipe(records, side.over, backbone)} if side.over else {})
     return _recipe(records, side, backbone)
 
 
@@ -322,11 +325,11 @@ def _recipe(records: StudyRecords, arm: str, backbone: str | None) -> Any:
 
 
 def ids_by_recipes(records: StudyRecords) -> dict[str, str]:
-    """Id of a judged claim -> the same with recipes for the names of arms; as it is where two have one recipe."""
+    """Id of a judged claim -> its id with recipes for the names of arms; unchanged if two arms have one recipe."""
     found = {}
     for claim in records.study.claims:
-        recipes = {arm: canonical(_recipe(records, arm, on)) for arm, on in sides_of(claim.parts)}
+        recipes = {arm: canonical(_recipe(records, arm, backbone)) for arm, backbone in sides_of(claim.parts)}
         names = {arm: hashlib.sha256(recipe).hexdigest()[:16] for arm, recipe in recipes.items()}
-        apart = len(set(names.values())) == len(names)
-        found[claim.id] = claim.renamed(names).id if apart else claim.id
+        distinct = len(set(names.values())) == len(names)
+        found[claim.id] = claim.renamed(names).id if distinct else claim.id
     return found

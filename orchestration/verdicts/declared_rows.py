@@ -1,6 +1,6 @@
-"""The rows that a claim was declared on: what its arms train on, be it by a script, and what its metrics measure.
+"""The rows that a claim is declared on: the training data of its arms and the test data of its metrics.
 
-Other rows, chosen after a look, are another test.
+Other rows, chosen after a look, make another test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
-    """What is written down with each claim: the digest of its rows, and the fingerprints of each arm and task."""
+    """The fields declared with a claim: a digest of its rows, and the fingerprints of each arm and task."""
     runs, tasks = _runs(records, claim), _tasks(records, claim)
     trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
     measured = {task: run.tasks[task] for run in runs for task in tasks if task in run.tasks}
@@ -33,12 +33,12 @@ def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
 
 
 def on_other_rows(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
-    """Whether a claim was declared on other rows than the study's; old ledgers do not tell."""
+    """Whether a claim was declared on other rows than the study has now; False for old ledgers without rows."""
     return "made_on" in written and written["rows"] != rows_of(records, claim)["rows"]
 
 
 def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
-    """Whether the outcome of a claim can be known on the rows that it was declared on."""
+    """Whether the outcome of a claim could be seen on the rows that it was declared on."""
     arms, tasks = written["made_on"]["arms"], written["made_on"]["tasks"]
     runs = [
         replace(
@@ -49,12 +49,12 @@ def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declare
         )
         for run in _runs(records, claim)
     ]
-    known = arms.keys() >= {run.arm for run in runs}  # an arm that was renamed since may have had other rows
+    known = arms.keys() >= {run.arm for run in runs}  # an arm renamed since may have had other rows
     return not known or could_be_seen(replace(records, runs=runs, held=None), claim)
 
 
 def other_rows_in_words(claims: Sequence[str]) -> str:
-    """What a reader is told of claims that were declared on other rows, and what would show them."""
+    """The note for a reader on claims declared on other rows, and what would confirm them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (
         f"{listed(claims)} {were} declared on other rows, or by another script, and {are} judged on these: "

@@ -1,4 +1,4 @@
-"""The seeds that a claim was declared with. More seeds, or others, chosen after a look, are another test."""
+"""The seeds that a claim is declared with. More or other seeds, chosen after a look, make another test."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def seeds_of(study: Study) -> dict[str, Any]:
-    """What is written down with each claim whose arms are trained: which seeds, or that they grow."""
+    """The field declared with a claim that has trained arms: its seeds, or the range in which they grow."""
     seeds = study.seeds
     grow = {"start": len(seeds.initial), "max": len(seeds.all)}
     return {"seeds": grow if seeds.reserve else sorted(seeds.initial)}
 
 
 def on_other_seeds(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a claim was declared with other seeds; old ledgers do not tell.
+    """Whether a claim was declared with other seeds; False for old ledgers without seeds.
 
-    Seeds that grow may grow further than was declared: their test holds at any time.
+    Growing seeds may grow further than declared, since their test holds at any time.
     """
     first, second = written.get("seeds"), now.get("seeds")
     if first is None or second is None or (isinstance(first, dict) and isinstance(second, dict)):
@@ -30,7 +30,7 @@ def on_other_seeds(written: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def other_seeds_in_words(claims: Sequence[str], first: Any, now: Any) -> str:
-    """What a reader is told of claims that were declared with other seeds, and what would show them."""
+    """The note for a reader on claims declared with other seeds, and what would confirm them."""
     were, are = ("was", "is") if len(claims) == 1 else ("were", "are")
     return (
         f"{listed(claims)} {were} declared with seeds {_span(first)} and {are} judged on {_span(now)}: "

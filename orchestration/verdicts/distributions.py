@@ -1,6 +1,6 @@
-"""How the items of a run lie: what a mean and a quantile hide, counted in bins for the report's plot.
+"""Histograms of the items of runs, for the report's plot: they show what a mean and a quantile hide.
 
-Verdicts need none of it, and it reads the items of every finished run: only who draws the plot asks for it.
+No verdict needs them, and they read the items of every finished run: only reports with the plot compute them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ BINS = 50
 
 
 def with_distributions(findings: Findings, ledger: Ledger) -> Findings:
-    """For each quantity that the family shows, the items of every arm on every backbone, all its seeds together.
+    """The findings with one histogram for each quantity of the family, arm and backbone, over all seeds.
 
-    Arms that are not finished, or whose tasks do not yield the quantity, are left out.
+    Arms without finished runs, or whose tasks do not yield the quantity, are left out.
     """
-    found = [
-        one
+    distributions = [
+        distribution
         for quantity, parts in family(findings.family).distributions.items()
-        for one in _of_arms(findings, ledger, quantity, parts)
+        for distribution in _of_arms(findings, ledger, quantity, parts)
     ]
-    return replace(findings, distributions=tuple(found))
+    return replace(findings, distributions=tuple(distributions))
 
 
 def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[str, str]) -> list[Distribution]:
@@ -44,10 +44,10 @@ def _of_arms(findings: Findings, ledger: Ledger, quantity: str, parts: Mapping[s
             records = [ledger.record_of(rows[run].entries) for run in sorted(rows)]
             by_part = {part: _items(ledger, records, metric) for part, metric in parts.items()}
             values[arm, backbone] = {part: items for part, items in by_part.items() if len(items)}
-    every = [items for by_part in values.values() for items in by_part.values()]
-    if not every:
+    all_items = [items for by_part in values.values() for items in by_part.values()]
+    if not all_items:
         return []
-    low, high = min(items.min() for items in every), max(items.max() for items in every)
+    low, high = min(items.min() for items in all_items), max(items.max() for items in all_items)
     return [
         Distribution(
             quantity=quantity,

@@ -1,4 +1,4 @@
-"""From the ledger to findings: pair the arms by seed, judge every declared comparison, keep the evidence."""
+"""Turns what the ledger holds into findings: pairs the arms by seed and judges every declared comparison."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None = None) -> Findings:
     """Judge a study by what the ledger holds now. Writes nothing.
 
-    asked: the name of a claim, or of a part of one. The findings are then of it and the runs of its arms alone;
-    of other claims only those are tested that its verdict is corrected with. StudyError where no claim has the
-    name; and, naming the file, where a run has other items than the others, or items that do not make its score.
+    asked: the name of a claim, or of a part of one. The findings then have only that claim and the runs of its
+    arms, and only the claims in its correction are tested. StudyError if no claim has the name, or, naming the
+    file, if a run has other items than the other runs, or items that do not give its score.
     """
     records = StudyRecords(study, runs, ledger)
     if asked is None:
-        records.records_of(runs)  # all at once, which a store across a network is quicker at
+        records.records_of(runs)  # all at once, which is quicker across a network
     declaration = declaration_of(records)
-    gone = withdrawn(records, declaration)
+    no_longer_made = withdrawn(records, declaration)
     findings = [
         _finding(records, claim, pairs, verdict)
-        for claim, pairs, verdict in _judged(records, declaration, gone, asked)
+        for claim, pairs, verdict in _judged(records, declaration, no_longer_made, asked)
         if asked in (None, verdict.claim, verdict.part_of)
     ]
-    places = {place for finding in findings for place in finding.places}
-    shown = [run for run in runs if asked is None or (run.arm, run.backbone) in places]
+    arms = {arm for finding in findings for arm in finding.places}
+    shown = [run for run in runs if asked is None or (run.arm, run.backbone) in arms]
     return Findings(
         study=study.name,
         question=study.question,
@@ -73,37 +73,37 @@ def find(study: Study, runs: Sequence[Run], ledger: Ledger, *, asked: str | None
         runs=tuple(_row(records, run) for run in shown),
         findings=tuple(findings),
         environment=_environment(records, shown),
-        notes=(*(one.words for one in gone), *_notes(records, shown)),
+        notes=(*(one.words for one in no_longer_made), *_notes(records, shown)),
     )
 
 
 def undecided_arms(findings: Findings) -> set[tuple[str, str]]:
-    """(arm, backbone) of every claim that more seeds may still decide."""
+    """The (arm, backbone) of all claims that more seeds may still decide."""
     return {place for finding in still_open(findings) for place in finding.places}
 
 
 def still_open(findings: Findings) -> list[Finding]:
-    """The claims that seeds are added for."""
+    """The claims that more seeds may still decide."""
     return [finding for finding in findings.findings if _is_open(finding.verdict)]
 
 
 def arms_to_decide(records: StudyRecords) -> set[tuple[str, str]]:
-    """The `undecided_arms` of what `find` would find, and nothing else of it."""
+    """As `undecided_arms` of the findings, without computing the rest of them."""
     declaration = declaration_of(records)
     judged = _judged(records, declaration, withdrawn(records, declaration))
     return {place for claim, _, verdict in judged if _is_open(verdict) for place in sides_of(claim.parts)}
 
 
 def _is_open(verdict: Verdict) -> bool:
-    """Whether seeds may still decide a claim. Parts go with their claim."""
-    beyond_help = verdict.hopeless or DRIFT in verdict.words  # what contradicts itself once does so for good
-    return verdict.as_expected is None and not beyond_help and not verdict.part_of
+    """Whether more seeds may still decide a claim. A part of a joint claim is never open by itself."""
+    closed = verdict.hopeless or DRIFT in verdict.words  # a contradiction stays one
+    return verdict.as_expected is None and not closed and not verdict.part_of
 
 
 def _judged(
     records: StudyRecords, declaration: Declaration | None, gone: Sequence[Withdrawn], asked: str | None = None
 ) -> list[tuple[Declared, PairedSeeds | None, Verdict]]:
-    """The study's claims with their scores and their verdicts, in the order of `judge`."""
+    """The study's claims, joint ones before their parts, with their paired scores (None if joint) and verdicts."""
     study, claims = records.study, claims_of(records, declaration)
     if asked is not None:
         claims = _judged_with(study, claims, asked)
@@ -122,7 +122,7 @@ def _judged(
 
 
 def _judged_with(study: Study, claims: Sequence[tuple[Declared, bool]], asked: str) -> list[tuple[Declared, bool]]:
-    """The claims, each with whether it is exploratory, that are corrected together with the one asked for."""
+    """Of (claim, exploratory) those that are corrected together with the claim asked for."""
     groups = {group_of(claim, exploratory) for claim, exploratory in claims if is_asked(claim, asked)}
     if not groups:
         known = dict.fromkeys(claim.claim for claim in study.compare)
@@ -132,7 +132,7 @@ def _judged_with(study: Study, claims: Sequence[tuple[Declared, bool]], asked: s
 
 
 def _rows_of(claim: Declared, scores: Sequence[PairedSeeds]) -> list[tuple[Declared, PairedSeeds | None]]:
-    """What verdicts are about, in the order of `judge`: a joint claim before its parts."""
+    """The claim and its parts with their scores, in the order in which `judge` returns verdicts."""
     parts = list(zip(claim.parts, scores, strict=True))
     return [(claim, None), *parts] if isinstance(claim, Joint) else [*parts]
 
@@ -162,14 +162,14 @@ def _finding(records: StudyRecords, claim: Declared, pairs: PairedSeeds | None, 
 
 
 def _scored(records: StudyRecords, claim: Claim, verdict: Verdict) -> dict[str, tuple[str, ...]]:
-    """By side, as the verdict calls it, the entries that hold its items."""
-    found = {}
+    """Side, by its name in the verdict -> the entries that hold its items."""
+    entries_of = {}
     for name, role in ((verdict.control, "control"), (verdict.treatment, "treatment")):
         side = claim.sides[role]
         runs = dict.fromkeys(records.finished(side.arm, str(side.backbone)).values())
-        measured = [records.record(run).metrics.get(claim.metric) for run in runs]
-        found[name] = tuple(one.entry for one in measured if one is not None)
-    return found
+        metrics = [records.record(run).metrics.get(claim.metric) for run in runs]
+        entries_of[name] = tuple(one.entry for one in metrics if one is not None)
+    return entries_of
 
 
 def _counted(records: StudyRecords, metric: str) -> str:
@@ -177,7 +177,7 @@ def _counted(records: StudyRecords, metric: str) -> str:
 
 
 def _arms_seen(records: StudyRecords, places: Sequence[tuple[str, str]]) -> list[ArmSeen]:
-    """The arms of a claim that have finished runs, with what these runs measured."""
+    """The arms of a claim that have finished runs, with the mean of each metric over these."""
     arms = []
     for name, backbone in places:
         found: dict[str, list[float]] = {}
@@ -191,10 +191,10 @@ def _arms_seen(records: StudyRecords, places: Sequence[tuple[str, str]]) -> list
 
 
 def _runs(records: StudyRecords, side: ClaimSide) -> dict[int, str]:
-    """seed -> the run of a side; of a gain, the ids of both runs with a minus between them."""
-    of_arms = [records.finished(arm, str(side.backbone)) for arm in side.arms]
-    shared = [seed for seed in of_arms[0] if all(seed in runs for runs in of_arms)]
-    return {seed: " - ".join(runs[seed] for runs in of_arms) for seed in shared}
+    """seed -> id of the run of a side; for a gain, "id - id" of its two runs."""
+    runs_by_arm = [records.finished(arm, str(side.backbone)) for arm in side.arms]
+    seeds = [seed for seed in runs_by_arm[0] if all(seed in runs for runs in runs_by_arm)]
+    return {seed: " - ".join(runs[seed] for runs in runs_by_arm) for seed in seeds}
 
 
 def _row(records: StudyRecords, run: Run) -> RunRow:
@@ -220,12 +220,12 @@ def _row(records: StudyRecords, run: Run) -> RunRow:
         cost=record.cost,
         attempt=record.attempt,
         location=record.url,
-        entries=(trained, *sorted(scored)),  # a run that was read from JSON has its tasks in another order
+        entries=(trained, *sorted(scored)),  # runs read from JSON have their tasks in another order
     )
 
 
 def _environment(records: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
-    """Each version and machine with the distinct values found among those of the runs that are finished."""
+    """Name of a version or a machine property -> its distinct values among the finished runs."""
     found: dict[str, set[str]] = {}
     for record in records.records_of(runs):
         env = {
@@ -238,18 +238,18 @@ def _environment(records: StudyRecords, runs: Sequence[Run]) -> dict[str, tuple[
 
 
 def _notes(records: StudyRecords, runs: Sequence[Run]) -> tuple[str, ...]:
-    """What the runs say of themselves, each once: stand-ins for real parts, texts that were cut, missing seals."""
-    held = records.records_of(runs)
-    said = [f"{name}: {value}" for record in held for name, value in record.notes.items()]
-    unsealed = sum(not record.sealed for record in held)
+    """Notes of the runs, each once: stand-ins for real parts, texts that were cut, missing seals, repeats."""
+    finished = records.records_of(runs)
+    notes = [f"{name}: {value}" for record in finished for name, value in record.notes.items()]
+    unsealed = sum(not record.sealed for record in finished)
     if unsealed:
-        said.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
-    said += [f"repeat: {repeat.words}" for repeat in records.ledger.repeats([run.id for run in runs])]
-    return tuple(dict.fromkeys(said))
+        notes.append(f"unsealed: {unsealed} runs were recorded before entries had seals")
+    notes += [f"repeat: {repeat.words}" for repeat in records.ledger.repeats([run.id for run in runs])]
+    return tuple(dict.fromkeys(notes))
 
 
 def _revision(study: Study, runs: Sequence[Run]) -> str:
-    """Digest of the study as resolved: its runs and its comparisons."""
+    """Digest of the resolved study: its runs and its comparisons."""
     content: dict[str, Any] = {
         "runs": sorted(run.id for run in runs),
         "compare": [claim.said for claim in study.compare],

@@ -1,7 +1,7 @@
-"""Everything a reader may ask of a study, as plain data: what the report prints and the tracker mirrors.
+"""The results of a study as plain data, which reports print and the tracker mirrors.
 
-Built from the ledger and the study (find.py); holds no paths to open and no code to call, so a
-report of a hundred runs needs nothing but this. Values are in the metric's own unit and in full precision.
+`find.py` builds it from the ledger and the study. A report needs nothing else: no file is opened later. Values are
+in the metric's own unit and in full precision.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Status = Literal["finished", "failed", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """One run the study asks for, whether the ledger holds it or not.
+    """One run of the study, whether the ledger holds it or not.
 
-    seed is None for an arm without training, whose one result stands beside every seed.
+    seed is None for an untrained arm, whose one result is paired with every seed.
     curve is the total loss by step; metrics and curve are empty unless the run is finished.
     """
 
@@ -36,18 +36,18 @@ class RunRow:
     curve: tuple[tuple[int, float], ...] = ()
     seconds: float | None = None
     began: float | None = None  # in Unix time
-    training: float | None = None  # seconds of its training alone, without data and scores; None if not recorded
-    cost: Mapping[str, float] = field(default_factory=dict)  # as it recorded it; empty in old entries
+    training: float | None = None  # seconds of training without data and scoring; None if not recorded
+    cost: Mapping[str, float] = field(default_factory=dict)  # as the run recorded it; empty in old entries
     attempt: int = 0
     location: str = ""  # the run's folder in the ledger, as a person would open it
-    entries: tuple[str, ...] = ()  # what the ledger holds of it, by name: its training first, then its scores
+    entries: tuple[str, ...] = ()  # its entries in the ledger: its training first, then its scores
     problem: str = ""  # the error of a failed run, one line
-    selection: bool = False  # a seed the search looked at: no evidence for a claim
+    selection: bool = False  # a selection seed of a search: no evidence for a claim
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemDelta:
-    """One item under both arms, averaged over the paired seeds. delta is positive where the treatment wins."""
+    """One item under both arms, averaged over the paired seeds. delta is positive if the treatment wins."""
 
     item_id: str
     group_id: str
@@ -58,7 +58,7 @@ class ItemDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class TakenFor:
-    """What an item of retrieval was most often confused with, by an arm: in how many of the runs that tell."""
+    """The item that an arm most often confused an item with, in `times` of the `runs` runs that recorded it."""
 
     arm: str
     other: str
@@ -68,7 +68,7 @@ class TakenFor:
 
 @dataclass(frozen=True, kw_only=True)
 class Moves:
-    """What gained and what lost, counted in what a person counts ("concepts"), and the items that moved most."""
+    """How many gained, lost and stayed, in a unit for people ("concepts"), and the items that moved most."""
 
     counted: str
     better: int
@@ -85,36 +85,36 @@ class Moves:
 class Finding:
     """One comparison: the verdict, the runs behind every delta, and the items that moved most.
 
-    items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0
-    where the metric keeps none. They go by the sign of each item's own difference, as passports hold them; moves,
-    in no passport, is what to tell in their place. caveats: what the family says of the claim beside its verdict.
-    published: what a paper prints of it, "" until `with_published`.
+    items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0 if
+    the metric keeps none. They count signs of the items' own differences, as passports hold them. Reports show
+    moves, which no passport holds, in their place. caveats: remarks of the family on the claim. published: the
+    difference that a paper prints, "" until `with_published`.
     """
 
     verdict: Verdict
     larger_is_better: bool
-    treatment_runs: Mapping[int, str]  # seed -> run id; of a gain "id - id"; none of a joint claim
+    treatment_runs: Mapping[int, str]  # seed -> run id; "id - id" for a gain; empty for a joint claim
     control_runs: Mapping[int, str]
-    places: tuple[tuple[str, str], ...] = ()  # (arm, backbone) of every run that it rests on
+    places: tuple[tuple[str, str], ...] = ()  # the (arm, backbone) that it compares
     items: tuple[ItemDelta, ...] = ()
     items_better: int = 0
     items_worse: int = 0
     items_equal: int = 0
     moves: Moves | None = None
     scored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # arm -> entries that hold its items
-    taken_for: Mapping[str, tuple[TakenFor, ...]] = field(default_factory=dict)  # by item, until `with_item_texts`
+    taken_for: Mapping[str, tuple[TakenFor, ...]] = field(default_factory=dict)  # by item; see `with_item_texts`
     caveats: tuple[str, ...] = ()
     published: str = ""
 
     @property
     def one_run(self) -> bool:
-        """Whether each arm has one run, which stands at all seeds."""
+        """Whether each arm has a single run, which is paired with all seeds."""
         runs = (self.treatment_runs.values(), self.control_runs.values())
         return self.verdict.seedless and all(len(set(ids)) == 1 for ids in runs)
 
     @property
-    def told(self) -> Moves:
-        """What a report tells of the items."""
+    def shown_moves(self) -> Moves:
+        """What a report shows of the items."""
         counts = {"better": self.items_better, "worse": self.items_worse, "equal": self.items_equal}
         return self.moves or Moves(counted="items", **counts, items=self.items)
 
@@ -137,9 +137,9 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What training one arm on one backbone took: wall seconds a step, the median of its runs, and their range.
+    """The training time of one arm on one backbone: wall seconds a step, the median of its runs, and their range.
 
-    thousand_rows: seconds for so many rows of the corpus; None where an arm has no batch size.
+    thousand_rows: seconds for a thousand rows of the corpus; None if the arm has no batch size.
     """
 
     arm: str
@@ -153,10 +153,10 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmedSearch(Confirmed):
-    """What the confirmation of the search around an arm came to, and what became of the search since.
+    """The result of confirming the search around an arm, and the state of that search since.
 
-    point: the number of the point that was put to the test. best: of the best one now; 0 is the arm itself, None
-    where none is known. ended: nothing of the search is left to be run. words: all of it for a person.
+    point: the number of the confirmed point. best: the number of the best point now; 0 is the arm itself, None if
+    none is known. ended: whether no run of the search is left. words: all of this for a person.
     """
 
     arm: str
@@ -169,13 +169,13 @@ class ConfirmedSearch(Confirmed):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """A study and what came of it. Told apart by identity: what takes long to make of one can be kept for it.
+    """A study and its results. Compared by identity, so that costly derived values can be cached by it.
 
-    revision is the digest of the study as resolved, declared that of its comparisons as first declared.
-    metrics maps every metric the study yields to whether larger is better, in the order tables show them;
-    headlines are those that decide, one for each task.
-    environment maps a name (python, torch, cpu) to the distinct values found among the finished runs: more than
-    one value means the runs do not share it.
+    revision: digest of the resolved study. declared: digest of its comparisons as first declared.
+    metrics: every metric of the study -> whether larger is better, in the order of tables. headlines: the metrics
+    that decide, one for each task.
+    environment: name (python, torch, cpu) -> its distinct values among the finished runs; more than one value
+    means that the runs differ in it.
     """
 
     study: str
@@ -199,9 +199,9 @@ class Findings:
     item_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by metric, until `with_item_texts`
     environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # stand-ins for real parts and anything else a reader must know
-    beside: tuple[str, ...] = ()  # what may be otherwise for whoever looks next; in no passport
+    beside: tuple[str, ...] = ()  # notes that may change until the next look; in no passport
     confirmed: tuple[ConfirmedSearch, ...] = ()  # of the study's searches; in no passport
-    price: float | None = None  # of an hour, where a reader gave one
+    price: float | None = None  # of an hour, if a reader gave one
 
     @cached_property
     def backbones(self) -> tuple[str, ...]:
@@ -230,10 +230,10 @@ class Findings:
         return tuple(row for row in self.runs if row.status == status)
 
     def finished(self, arm: str, backbone: str) -> tuple[RunRow, ...]:
-        """The finished confirmation runs of one arm on one backbone: what a claim may rest on."""
+        """The finished runs of one arm on one backbone that a claim may rest on, so without selection seeds."""
         return tuple(row for row in self.of(arm, backbone) if row.status == "finished" and not row.selection)
 
     def values(self, arm: str, backbone: str, metric: str) -> dict[int | None, float]:
-        """seed -> value over those that have the metric."""
+        """seed -> value, for the finished runs that have the metric."""
         rows = self.finished(arm, backbone)
         return {row.seed: row.metrics[metric] for row in rows if metric in row.metrics}

@@ -1,4 +1,4 @@
-"""Seeds until decided: the plan of a study with one more seed for the arms of claims that are open."""
+"""Seeds until decided: plans with more seeds for the arms of claims that are still open."""
 
 from __future__ import annotations
 
@@ -19,34 +19,33 @@ if TYPE_CHECKING:
 
 
 def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
-    """What `as_scored` gives, the plan with the seeds that the study has come to."""
-    plan, before = as_scored(study, ledger)
-    return grown(plan, ledger), before
+    """As `as_scored`, with the reserve seeds that the study has reached added to the plan."""
+    plan, earlier_tasks = as_scored(study, ledger)
+    return grown(plan, ledger), earlier_tasks
 
 
 def grown(plan: Plan, ledger: Ledger) -> Plan:
-    """The plan with the reserve seeds that a study until decided has come to, by the same steps as in `run`."""
+    """The plan with the reserve seeds that the study has reached, added by the same steps as in `run`."""
     reserve = set(plan.study.seeds.reserve)
-    touched = plan.finished | ledger.failed().keys() if reserve else frozenset()
+    started = plan.finished | ledger.failed().keys() if reserve else frozenset()
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     while reserve - set(records.seeds):
         wider = _widened(plan, arms_to_decide(records), records.seeds)
-        if wider is None or not any(run.id in touched for run in wider.runs[len(plan.runs) :]):
+        if wider is None or not any(run.id in started for run in wider.runs[len(plan.runs) :]):
             break
         plan, records = wider, records.of(wider.runs)
     return plan
 
 
 def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
-    """The plan with the next reserve seed for the arms of open comparisons; None when all is said."""
+    """The plan with the next reserve seed for the arms of open claims; None if nothing is open or left."""
     return _widened(plan, undecided_arms(findings), findings.seeds)
 
 
 def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
-    """A plan that has come to a reserve seed, with as many later seeds for the same arms as keep all lanes busy.
+    """A plan that ends with a reserve seed, with so many later seeds for the same arms that all lanes are busy.
 
-    What is trained ahead is judged in its turn alone, seed after seed, so that a study stops where it would have
-    stopped had each seed been trained when it was asked for.
+    Seeds that are trained ahead are still judged one by one, so that a study stops at the same seed as without.
     """
     reserve, newest = plan.study.seeds.reserve, plan.runs[-1].seed
     if newest not in reserve:
@@ -57,7 +56,7 @@ def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
 
 
 def _widened(plan: Plan, arms: set[tuple[str, str]], seeds: Sequence[int]) -> Plan | None:
-    """seeds: those that the plan has come to."""
+    """The plan with the next reserve seed for these arms, or None. seeds: those that the plan has."""
     spare = [seed for seed in plan.study.seeds.reserve if seed not in seeds]
     if not arms or not spare:
         return None

@@ -1,6 +1,6 @@
-"""What the items that moved most say, for the report: their names alone tell a person little.
+"""Adds to findings the texts of the items that moved most, as names alone say little to a reader.
 
-Texts are of the benchmarks, not of the ledger: they are shown where this machine has them, and nothing is built.
+The texts come from the benchmarks. They are shown if this machine has them; nothing is downloaded or built.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Finding, Findings
 
 
-Confused = tuple[str, str, str]  # a pool of candidates, an item, and what of the pool it was taken for
+Confused = tuple[str, str, str]  # a pool of candidates, an item, and what it was confused with there
 
 
 def with_item_texts(findings: Findings, study: Study, ledger: Ledger) -> Findings:
-    """What the items that are shown were taken for; and of each metric whose task can tell, the texts of both."""
-    shown = {item.item_id for one in findings.findings for item in one.told.items}
-    read = cache(partial(_taken_for, ledger, shown))  # many claims rest on one entry
-    findings = replace(findings, findings=tuple(_with_confusions(one, read) for one in findings.findings))
+    """The findings with confusions of the shown items, and the texts of all of them if the task has texts."""
+    shown = {item.item_id for finding in findings.findings for item in finding.shown_moves.items}
+    read = cache(partial(_taken_for, ledger, shown))  # many claims share an entry
+    findings = replace(findings, findings=tuple(_with_confusions(finding, read) for finding in findings.findings))
     tasks = named(family(study.family).tasks(study.data), study.evaluate)
-    found: dict[str, Mapping[str, str]] = {}
-    for metric in dict.fromkeys(one.verdict.metric for one in findings.findings if one.items):
+    texts_by_metric: dict[str, Mapping[str, str]] = {}
+    for metric in dict.fromkeys(finding.verdict.metric for finding in findings.findings if finding.items):
         task = next((task for task in tasks if metric in task.metrics), None)
         if task is None or task.item_texts is None:
             continue
@@ -41,19 +41,19 @@ def with_item_texts(findings: Findings, study: Study, ledger: Ledger) -> Finding
             with built_alone():
                 texts = task.item_texts(task.benchmark.load(), metric)
         except CorpusError:
-            continue  # the names stand alone
+            continue  # names are shown without texts
         shown = {name for one in findings.findings if one.verdict.metric == metric for name in _names(one)}
-        found[metric] = {name: texts[name] for name in sorted(shown & texts.keys())}
-    return replace(findings, item_texts=found)
+        texts_by_metric[metric] = {name: texts[name] for name in sorted(shown & texts.keys())}
+    return replace(findings, item_texts=texts_by_metric)
 
 
 def _names(finding: Finding) -> list[str]:
-    others = [one.other for told in finding.taken_for.values() for one in told]
-    return [*(item.item_id for item in finding.told.items), *others]
+    others = [one.other for confusions in finding.taken_for.values() for one in confusions]
+    return [*(item.item_id for item in finding.shown_moves.items), *others]
 
 
 def _taken_for(ledger: Ledger, shown: Collection[str], entry: str) -> list[Confused] | None:
-    """What these items were taken for in one entry; None where it does not tell."""
+    """What these items were confused with in one entry; None if it did not record it."""
     table = ledger.taken_for(entry)
     if table is None:
         return None
@@ -62,30 +62,30 @@ def _taken_for(ledger: Ledger, shown: Collection[str], entry: str) -> list[Confu
 
 
 def _with_confusions(finding: Finding, read: Callable[[str], list[Confused] | None]) -> Finding:
-    """What each item that is shown was taken for, where entries tell: old ones hold ranks alone."""
-    shown = {item.item_id for item in finding.told.items}
-    found: dict[str, list[TakenFor]] = {}
+    """The finding with the most frequent confusion of each shown item. Old entries hold ranks only."""
+    shown = {item.item_id for item in finding.shown_moves.items}
+    by_item: dict[str, list[TakenFor]] = {}
     for arm, entries in finding.scored.items() if shown else ():
-        told = [rows for entry in entries if (rows := read(entry)) is not None]
-        for item, others in _confused(told, _pool(finding.verdict.metric), shown).items():
+        recorded = [rows for entry in entries if (rows := read(entry)) is not None]
+        for item, others in _counts(recorded, _pool(finding.verdict.metric), shown).items():
             other, times = others.most_common(1)[0]
-            found.setdefault(item, []).append(TakenFor(arm=arm, other=other, times=times, runs=len(told)))
-    return replace(finding, taken_for={item: tuple(of_arms) for item, of_arms in found.items()})
+            by_item.setdefault(item, []).append(TakenFor(arm=arm, other=other, times=times, runs=len(recorded)))
+    return replace(finding, taken_for={item: tuple(by_arm) for item, by_arm in by_item.items()})
 
 
-def _confused(told: Sequence[Sequence[Confused]], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
-    """Of these items how often each was taken for what, in one pool of candidates.
+def _counts(recorded: Sequence[Sequence[Confused]], pool: str, shown: Collection[str]) -> dict[str, Counter[str]]:
+    """Shown item -> how often it was confused with which item, in one pool of candidates.
 
-    What is told of a whole ranking (np/strict) holds for its parts (np/strict/modal).
+    A confusion in a whole ranking (np/strict) also counts for its parts (np/strict/modal).
     """
-    found: dict[str, Counter[str]] = {}
-    for rows in told:
-        for of, item, other in rows:
-            if item in shown and f"{pool}/".startswith(f"{of}/"):
-                found.setdefault(item, Counter())[other] += 1
-    return found
+    counts: dict[str, Counter[str]] = {}
+    for rows in recorded:
+        for within, item, other in rows:
+            if item in shown and f"{pool}/".startswith(f"{within}/"):
+                counts.setdefault(item, Counter())[other] += 1
+    return counts
 
 
 def _pool(metric: str) -> str:
-    """t2d of t2d/recall@10: figures of one ranking differ in their last part."""
+    """`t2d` for `t2d/recall@10`: figures of one ranking differ only in their last part."""
     return metric.rpartition("/")[0]

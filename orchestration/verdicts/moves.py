@@ -1,7 +1,7 @@
-"""What moved of a claim's items, as a report shows it: how far each came, and how many concepts or words gained.
+"""How far the items of a claim moved, and how many concepts or words gained, for the report.
 
-No verdict rests on this and no passport holds it, so old passports are verified as they were printed. What
-rounding alone moved counts as not moved.
+No verdict uses this and no passport holds it, so old passports verify as they were printed. A move by rounding
+alone counts as none.
 """
 
 from __future__ import annotations
@@ -25,40 +25,41 @@ def item_gains(items: ItemScores, sign: int) -> np.ndarray:
     """
     treatment, control = items.treatment.mean(axis=0), items.control.mean(axis=0)
     if items.aggregate == "sd":
-        away = [np.abs(scores - scores.mean()) for scores in (control, treatment)]
-        return sign * (away[1] - away[0])
+        deviation = [np.abs(scores - scores.mean()) for scores in (control, treatment)]
+        return sign * (deviation[1] - deviation[0])
     if items.aggregate in ("spearman", "pearson"):
         gold = mid_ranks(np.asarray(items.gold))
         distance = [np.abs(mid_ranks(scores) - gold) for scores in (control, treatment)]
         return sign * (distance[0] - distance[1]) / len(gold)
-    towards = 1.0 if items.gold is None else 2 * items.gold - 1
-    return sign * towards * (treatment - control)
+    direction = 1.0 if items.gold is None else 2 * items.gold - 1
+    return sign * direction * (treatment - control)
 
 
 def placed_gains(items: ItemScores, sign: int) -> np.ndarray:
-    """Of an AUC: of how many items of the other label more, as a share, each item is told rightly. (M,)
+    """For an AUC: how much the share of the other label's items grew that an item is ranked rightly against. (M,)
 
     The mean over the items of either label is the mean difference of the AUC: a shift of all scores moves nothing.
     """
     assert items.gold is not None
-    placed = [
+    shares = [
         np.mean([placements(row, items.gold) for row in rows], axis=0) for rows in (items.treatment, items.control)
     ]
-    return sign * (placed[0] - placed[1])
+    return sign * (shares[0] - shares[1])
 
 
 def moves(items: ItemScores, sign: int, counted: str) -> Moves:
-    """What to tell of the items.
+    """How many items, or groups of items, gained and lost, and those that moved most.
 
-    counted: what a group of items is, in the plural ("concepts"); "" where its items are counted one by one, as
-    those of a mean or a share are in any case.
+    counted: the name of a group of items, in the plural ("concepts"); "": items are counted singly, as they always
+    are for a mean or a share.
     """
     ranked = items.aggregate in ("auc", "spearman", "pearson")
     size = 1.0 if ranked else max(np.abs(items.treatment).max(), np.abs(items.control).max())
-    gains = _settled(placed_gains(items, sign) if items.aggregate == "auc" else item_gains(items, sign), size)
+    gains = placed_gains(items, sign) if items.aggregate == "auc" else item_gains(items, sign)
+    gains = _without_rounding(gains, size)
     each, groups = gains, counted if ranked else ""
     if groups:
-        each = _settled(np.bincount(items.group_index, gains) / np.bincount(items.group_index), size)
+        each = _without_rounding(np.bincount(items.group_index, gains) / np.bincount(items.group_index), size)
     return Moves(
         counted=groups or "items",
         better=int((each > 0).sum()),
@@ -68,13 +69,13 @@ def moves(items: ItemScores, sign: int, counted: str) -> Moves:
     )
 
 
-def _settled(gains: np.ndarray, size: float) -> np.ndarray:
-    """The same, and 0 where a gain is rounding beside scores of this size."""
+def _without_rounding(gains: np.ndarray, size: float) -> np.ndarray:
+    """The gains, with 0 for those that are mere rounding of scores of this size."""
     return np.where(np.abs(gains) > ROUNDING * size, gains, 0.0)
 
 
 def moved_most(items: ItemScores, gains: np.ndarray) -> tuple[ItemDelta, ...]:
-    """The items of the largest wins and of the largest losses, best first. gains (M,)"""
+    """The items with the largest wins and the largest losses, best first. gains (M,)"""
     order = np.argsort(-gains, kind="stable")
     shown = order if len(order) <= 2 * SHOWN_ITEMS else np.concatenate([order[:SHOWN_ITEMS], order[-SHOWN_ITEMS:]])
     return tuple(_item_delta(items, index, gains[index]) for index in shown)

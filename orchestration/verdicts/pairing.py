@@ -1,4 +1,4 @@
-"""The arms of a claim paired by seed: their scores, and the items behind their difference."""
+"""Pairs the arms of a claim by seed: their scores, and the items behind their difference."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def seen(records: StudyRecords) -> Seen:
-    """What a plan may know of its claims."""
+    """A function that reads from the ledger what a plan may know of a claim."""
 
-    def at(claim: Claim) -> SeenPairs:
+    def pairs_of(claim: Claim) -> SeenPairs:
         try:
             return SeenPairs(pairs=paired(records, claim), sample=_sample(records, claim))
         except ItemsError as error:
             raise contradiction(records, error) from None
 
-    return at
+    return pairs_of
 
 
 def _sample(records: StudyRecords, claim: Claim) -> Sample | None:
-    """Score and number of independent items of one finished run of the claim's sides; not of a mean or a gain."""
+    """A sample from one finished run of the claim; None for means and gains, or without such a run."""
     for side in (claim.sides["control"], claim.sides["treatment"]):
         run_id = next(iter(records.finished(side.arm, str(side.backbone)).values()), None)
         found = None if run_id is None else records.measured(run_id, claim.metric)
@@ -46,66 +46,66 @@ def _sample(records: StudyRecords, claim: Claim) -> Sample | None:
 
 
 def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, int]:
-    """How many independent items a figure has, and how many of the rarer class.
+    """The number of independent items of a figure, and how many are of the rarer class.
 
-    Of a figure by class the first is at most what it would be if the other class were as rare.
+    For a figure by class the first is at most twice the second, as if both classes were as rare.
     """
     fewest = rarest(aggregate, names.gold, np.array(names.groups))
     return min(len(set(names.groups)), 2 * fewest), fewest
 
 
 def paired(records: StudyRecords, claim: Claim) -> PairedSeeds:
-    """The scores of the claim's sides at every seed that the plan asks of all of them, with their items."""
+    """The scores of the claim's sides, with their items, at every seed that the plan has for all sides."""
     scores = {role: _scores(records, side, claim.metric) for role, side in claim.sides.items()}
-    asked = sorted(seed for seed in records.standing if all(seed in by_seed for by_seed in scores.values()))
+    common = sorted(seed for seed in records.paired_seeds if all(seed in by_seed for by_seed in scores.values()))
     figures = records.study.figures_of(claim.metric)
     pairs = pair(
         scores["treatment"],
         scores["control"],
-        seeds=asked,
+        seeds=common,
         larger_is_better=records.larger_is_better[claim.metric],
         matched_control=scores.get("matched_control"),
     )
     if not pairs.seeds:
         return pairs
-    matched = _items_once(records, claim, pairs.seeds, "matched_control") if claim.matched_control else None
+    matched_items = _items_once(records, claim, pairs.seeds, "matched_control") if claim.matched_control else None
     return replace(
         pairs,
         items=_items_once(records, claim, pairs.seeds, "control"),
-        matched_items=matched,
+        matched_items=matched_items,
         tasks=figures if len(figures) > 1 else (),
     )
 
 
 def _scores(records: StudyRecords, side: ClaimSide, metric: str) -> dict[int, float | None]:
-    """seed -> figure of a side: of its arm, or what that gains over another at the same seed."""
+    """seed -> figure of a side: that of its arm, or its gain over another arm at the same seed."""
     own = records.values(side.arm, str(side.backbone), metric)
     if side.over is None:
         return own
     base = records.values(side.over, str(side.backbone), metric)
-    return {seed: _less(own[seed], base[seed]) for seed in own if seed in base}
+    return {seed: _difference(own[seed], base[seed]) for seed in own if seed in base}
 
 
-def _less(left: float | None, right: float | None) -> float | None:
+def _difference(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left - right
 
 
 def _items_once(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
-    """As `_items`; while the runs are the same it is the same object, of which nothing need be computed again."""
+    """As `_items`, cached while the runs are the same, so that nothing derived is computed again."""
     sides = claim.sides["treatment"], claim.sides[control]
     places = [(arm, str(side.backbone)) for side in sides for arm in side.arms]
     runs = tuple(records.finished(*place)[seed] for place in places for seed in seeds)
-    known = records.reads.compared.get((claim.metric, *sides))
-    if known is None or known[0] != runs:
-        known = runs, _items(records, claim, seeds, control)
-        records.reads.compared[claim.metric, *sides] = known
-    return known[1]
+    cached = records.reads.compared.get((claim.metric, *sides))
+    if cached is None or cached[0] != runs:
+        cached = runs, _items(records, claim, seeds, control)
+        records.reads.compared[claim.metric, *sides] = cached
+    return cached[1]
 
 
 def _items(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: str) -> Items | None:
-    """The items behind the difference of treatment and control at these seeds; None where a figure keeps none.
+    """The items behind the difference of treatment and control at these seeds; None if a figure keeps none.
 
-    A mean over K tasks is a sum over tasks with weights 1/K, a gain less a gain one with weights 1 and -1.
+    A mean over K tasks is a sum with weights 1/K, a difference of two gains one with weights 1 and -1.
     """
     left, right = claim.sides["treatment"], claim.sides[control]
     if left.over is None or right.over is None:
@@ -118,8 +118,8 @@ def _items(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: s
     figures = records.study.figures_of(claim.metric)
     terms: list[tuple[float, ItemScores]] = []
     for metric in figures:
-        for weight, one, other in contrasts:
-            found = _item_scores(records, metric, seeds, one, other)
+        for weight, first_arm, second_arm in contrasts:
+            found = _item_scores(records, metric, seeds, first_arm, second_arm)
             if found is None:
                 return None
             terms.append((weight / len(figures), found))
@@ -129,15 +129,15 @@ def _items(records: StudyRecords, claim: Claim, seeds: Sequence[int], control: s
 def _item_scores(
     records: StudyRecords, metric: str, seeds: Sequence[int], one: tuple[str, str], other: tuple[str, str]
 ) -> ItemScores | None:
-    """Item-level scores of two arms, each (arm, backbone), at these seeds; None where the metric keeps none, and
-    where all of them are of one group, which tells as little of others."""
+    """Item-level scores of two arms, each (arm, backbone), at these seeds. None if the metric keeps none, or if
+    all are of one group, which tells nothing about others."""
     runs = [records.finished(arm, backbone) for arm, backbone in (one, other)]
-    first = runs[0][seeds[0]]
-    measured, names = records.measured(first, metric), records.items(first, metric).names
+    run_id = runs[0][seeds[0]]
+    measured, names = records.measured(run_id, metric), records.items(run_id, metric).names
     if measured is None or measured.aggregate is None or not names.ids:
         return None
     sides = [[records.items(of_arm[seed], metric) for seed in seeds] for of_arm in runs]
-    named = {id(items.names): items.names for side in sides for items in side}  # one, as a rule
+    named = {id(items.names): items.names for side in sides for items in side}  # usually one
     if all(len(set(names.groups)) == 1 for names in named.values()):
         return None
     if all(items.names is names for side in sides for items in side):
@@ -165,7 +165,7 @@ def _item_scores(
 def _check_named_alike(
     metric: str, seeds: Sequence[int], arms: Sequence[tuple[str, str]], sides: Sequence[Sequence[RunItems]]
 ) -> None:
-    """ItemsError unless these runs, which hold the same items, put each into one group and give it one gold."""
+    """ItemsError unless all runs, which hold the same items, agree on the group and gold of each item."""
     runs = {
         f"{arm} on {backbone} at seed {seed}": items.names
         for (arm, backbone), side in zip(arms, sides, strict=True)
@@ -173,9 +173,9 @@ def _check_named_alike(
     }
     first, names = next(iter(runs.items()))
     for run, other in runs.items():
-        if other is not names and other.told != names.told:
-            odd = next(item for item in names.ids if other.told[item] != names.told[item])
+        if other is not names and other.descriptions != names.descriptions:
+            odd = next(item for item in names.ids if other.descriptions[item] != names.descriptions[item])
             raise ItemsError(
-                f"items: {metric} has {odd} with {other.told[odd]} in {run}, with {names.told[odd]} in {first}; "
-                "an item has one group and one gold in all runs"
+                f"items: {metric} has {odd} with {other.descriptions[odd]} in {run}, "
+                f"with {names.descriptions[odd]} in {first}; an item has one group and one gold in all runs"
             )

@@ -1,4 +1,4 @@
-"""What the ledger holds of a study's runs: scores by arm and seed, and their items. Each file is read once."""
+"""Reads scores of a study's runs, by arm and seed, and their items from the ledger. Each file is read once."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ NAMING = ("item_id", "group_id", "gold")
 
 
 class ItemNames:
-    """What the M items of a metric are called, what is resampled together, and what they are compared with."""
+    """The names, groups (resampled together) and gold values of the M items of a metric."""
 
     def __init__(self, table: pa.Table, metric: str) -> None:
-        """table: what a run's file holds, of this metric and of others."""
+        """table: the file of a run, which may hold other metrics too."""
         self._metric, rows = metric, of_metric(table, metric)
         self._file = {name: table[name] for name in ("metric", *NAMING)}
-        self._place = _together(is_of_metric(table, metric))
+        self._place = _as_slice(is_of_metric(table, metric))
         self._columns = {name: rows[name] for name in NAMING}
         self.ids: tuple[str, ...] = tuple(rows["item_id"].to_pylist())
         self.groups: tuple[str, ...] = tuple(rows["group_id"].to_pylist())
@@ -50,30 +50,30 @@ class ItemNames:
         self.gold: np.ndarray | None = None if gold.null_count else numbers(gold)  # (M,)
 
     @cached_property
-    def told(self) -> dict[str, str]:
-        """Item -> its group, and what it is compared with, in words."""
+    def descriptions(self) -> dict[str, str]:
+        """Item -> its group and gold, in words."""
         whole = [] if self.gold is None else [repr(one).removesuffix(".0") for one in self.gold.tolist()]
         gold = [f" and gold {one}" for one in whole] or [""] * len(self.ids)
         rows = zip(self.ids, self.groups, gold, strict=True)
         return {item: f"group {group}{compared}" for item, group, compared in rows}
 
     def values(self, table: pa.Table) -> np.ndarray | None:
-        """The items in a run's file, (M,); None where it holds others, or these in another order.
+        """The values of these items in a run's file, (M,); None if it has other items or another order.
 
-        Files that are named alike throughout, as a rule, are told at once where they share their columns.
+        Usually all columns of names are equal, which is compared first.
         """
         if all(column.equals(table[name]) for name, column in self._file.items()):
-            return np.array(numbers(table["value"])[self._place])  # these alone: the file may hold many more
+            return np.array(numbers(table["value"])[self._place])  # a copy, as the file may hold many more
         rows = of_metric(table, self._metric)
         alike = all(column.equals(rows[name]) for name, column in self._columns.items())
         return numbers(rows["value"]) if alike else None
 
 
-def _together(chosen: np.ndarray) -> slice | np.ndarray:
-    """Chosen rows by their range, where they follow each other: to take them so is a copy. (rows,) bool."""
+def _as_slice(chosen: np.ndarray) -> slice | np.ndarray:
+    """The chosen rows as a slice if they are adjacent, which is faster to take; else `chosen`. (rows,) bool."""
     rows = np.flatnonzero(chosen)
-    whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
-    return slice(int(rows[0]), int(rows[-1]) + 1) if whole else chosen
+    adjacent = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+    return slice(int(rows[0]), int(rows[-1]) + 1) if adjacent else chosen
 
 
 class RunItems(NamedTuple):
@@ -85,11 +85,11 @@ class RunItems(NamedTuple):
 
 @dataclass(frozen=True)
 class Reads:
-    """What was read of a ledger's entries, which never change: kept for whoever asks again.
+    """A cache of what was read of a ledger's entries, which never change.
 
     records: run id -> its training with its scores. figures: entry -> its scores, for runs that were read in part.
-    items: (run id, metric) -> its items. names: metric -> what its items are called. compared: metric and both
-    sides of a claim -> the runs behind its difference, and their items.
+    items: (run id, metric) -> its items. names: metric -> the names of its items. compared: metric and both sides
+    of a claim -> the runs behind its difference, and their items.
     """
 
     figures: dict[str, Record] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class StudyRecords:
-    """What the ledger holds of the runs that a study's plan asks for. held: its entries, where that is known."""
+    """The ledger's records of the runs of a plan. held: the entries of the ledger, if known."""
 
     study: Study
     runs: Sequence[Run]
@@ -112,29 +112,29 @@ class StudyRecords:
     reads: Reads = field(default_factory=Reads)
 
     def of(self, runs: Sequence[Run]) -> StudyRecords:
-        """The same for these runs; what was read is not read again."""
+        """The records of these runs instead, with the same cache."""
         return replace(self, runs=runs)
 
     @cached_property
     def there(self) -> Collection[str]:
-        """The entries of its runs that the ledger holds, those of runs that are not finished among them."""
+        """The entries of the runs that the ledger holds, including those of unfinished runs."""
         return self.ledger.held(self.runs) if self.held is None else self.held
 
     @cached_property
     def entries(self) -> Mapping[str, tuple[str, ...]]:
-        """Run id -> its entries, its training first, for every run that is finished."""
+        """Id of a finished run -> its entries, its training first."""
         return {run.id: run.entries_in(self.there) for run in self.runs if not run.lacking(self.there)}
 
     def records_of(self, runs: Sequence[Run]) -> list[Record]:
-        """The records of those of these runs that are finished, each once."""
+        """The records of the finished runs among these, each once."""
         ids = [run_id for run_id in dict.fromkeys(run.id for run in runs) if run_id in self.entries]
-        lacking = {run_id: self.entries[run_id] for run_id in ids if run_id not in self.reads.records}
+        unread = {run_id: self.entries[run_id] for run_id in ids if run_id not in self.reads.records}
         known = self.reads.figures
-        trainings = self.ledger.trainings(entries[0] for entries in lacking.values())
+        trainings = self.ledger.trainings(entries[0] for entries in unread.values())
         scores = known | self.ledger.scores_of(
-            entry for entries in lacking.values() for entry in entries[1:] if entry not in known
+            entry for entries in unread.values() for entry in entries[1:] if entry not in known
         )
-        for run_id, (trained, *scored) in lacking.items():
+        for run_id, (trained, *scored) in unread.items():
             record = trainings[trained]
             for entry in scored:
                 record = record.with_scores(scores[entry])
@@ -143,27 +143,27 @@ class StudyRecords:
         return [self.reads.records[run_id] for run_id in ids]
 
     def record(self, run_id: str) -> Record:
-        """What the ledger holds of a finished run, each entry read once."""
+        """The record of a finished run."""
         (record,) = self.records_of([self._by_id[run_id]])
         return record
 
     def measured(self, run_id: str, figure: str) -> Metric | None:
-        """A figure of a finished run, from the one entry that holds it; None where the run yielded none."""
+        """A figure of a finished run, or None if the run has none. Reads only the entry that holds it."""
         holding = self._holding(run_id, figure)
         return None if holding is None else holding.metrics.get(figure)
 
     def _holding(self, run_id: str, figure: str) -> Record | None:
-        """The run, where all of it was read or lies in one old entry; else its scores on the figure's task."""
+        """The record with a figure: the whole run if it was read or is one old entry, else a task's scores."""
         if run_id in self.reads.records or len(self.entries[run_id]) == 1:
             return self.record(run_id)
         run, task = self._by_id[run_id], self._task_of.get(figure)
         if task is None or task not in run.tasks:
             return None
         entry = run.entry(task)
-        if entry not in self.reads.figures:  # and those of its arm's other seeds, which are asked for next
-            alike = [one for one in self.runs_of[run.arm, run.backbone] if len(self.entries.get(one.id, ())) > 1]
+        if entry not in self.reads.figures:  # read with it those of the arm's other seeds, which are needed next
+            of_arm = [one for one in self.runs_of[run.arm, run.backbone] if len(self.entries.get(one.id, ())) > 1]
             unread = {
-                one.entry(task) for one in alike if one.id not in self.reads.records
+                one.entry(task) for one in of_arm if one.id not in self.reads.records
             } - self.reads.figures.keys()
             self.reads.figures.update(self.ledger.scores_of(sorted(unread | {entry})))
         return self.reads.figures[entry]
@@ -178,7 +178,7 @@ class StudyRecords:
 
     @cached_property
     def failed(self) -> Mapping[str, Failure]:
-        """Run id -> why its last attempt failed."""
+        """Run id -> the failure of its last attempt."""
         return self.ledger.failed(self.runs)
 
     @cached_property
@@ -187,32 +187,32 @@ class StudyRecords:
 
     @cached_property
     def runs_of(self) -> Mapping[tuple[str, str], Sequence[Run]]:
-        """The runs of each (arm, backbone), in the order of the plan."""
+        """(arm, backbone) -> its runs, in the order of the plan."""
         return by_arm(self.runs)
 
     @cached_property
     def compared(self) -> frozenset[str]:
-        """The figures of runs that some claim is about: of these the items are kept."""
+        """The figures that claims compare. Only their items are kept."""
         return frozenset(one for part in self.study.parts for one in self.study.figures_of(part.metric))
 
     @cached_property
     def larger_is_better(self) -> Mapping[str, bool]:
-        """Every metric, the means that claims are about among them."""
+        """Every metric, including means in claims -> whether larger is better."""
         known = metric_names(self.tasks)
         means = {name: of for name, of in self.study.figures.items() if is_mean(name) and known.keys() >= set(of)}
-        return known | {name: known[of[0]] for name, of in means.items()}
+        return known | {name: known[figures[0]] for name, figures in means.items()}
 
     @cached_property
     def tasks(self) -> list[Task[Any, Any]]:
-        """What the study is measured on."""
+        """The tasks that the study evaluates."""
         return named(family(self.study.family).tasks(self.study.data), self.study.evaluate)
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """Every seed that some run of the plan has, in the order in which seeds are added.
 
-        Where no arm is trained no run has a seed, and each stands beside all seeds that the study would begin
-        with: its deltas are equal there, so that the items alone speak.
+        If no arm is trained, these are the initial seeds of the study. The one run of each arm is then paired with
+        all of them; its deltas are equal there, so that only the items count.
         """
         present = {run.seed for run in self.runs}
         if present == {None}:
@@ -220,10 +220,10 @@ class StudyRecords:
         return tuple(seed for seed in self.study.seeds.all if seed in present)
 
     @cached_property
-    def standing(self) -> tuple[int, ...]:
-        """The seeds beside which an untrained arm stands: all there are and, where that is one, a second.
+    def paired_seeds(self) -> tuple[int, ...]:
+        """The seeds that an untrained arm is paired with: `seeds`, and a second one if there is only one.
 
-        With two pairs the items of two untrained arms can speak. Trained arms have no run at that second seed.
+        With two pairs the items of two untrained arms can be tested. Trained arms have no run at that second seed.
         """
         return (*self.seeds, self.seeds[0] + 1) if len(self.seeds) == 1 else self.seeds
 
@@ -232,27 +232,27 @@ class StudyRecords:
         return self._by_place.get((arm, backbone, seed)) or self._by_place.get((arm, backbone, None))
 
     def finished(self, arm: str, backbone: str) -> dict[int, str]:
-        """seed -> id of the finished run."""
-        found = {seed: self.run(arm, backbone, seed) for seed in self.standing}
+        """seed -> id of the arm's finished run."""
+        found = {seed: self.run(arm, backbone, seed) for seed in self.paired_seeds}
         return {seed: run.id for seed, run in found.items() if run is not None and run.id in self.entries}
 
     def values(self, arm: str, backbone: str, metric: str) -> dict[int, float | None]:
-        """seed -> score for every seed the plan asks of this arm.
+        """seed -> score, for every seed that the plan has for this arm.
 
-        None for a run that is not finished, nan for one that yielded no such figure: an encoder in which all words
-        are equally far apart has no correlation.
+        None for an unfinished run, nan for one without the figure: an encoder with all words equally far apart has
+        no correlation.
         """
-        asked = {seed: run for seed in self.standing if (run := self.run(arm, backbone, seed)) is not None}
-        return {seed: self.value(run, metric) if run.id in self.entries else None for seed, run in asked.items()}
+        runs = {seed: run for seed in self.paired_seeds if (run := self.run(arm, backbone, seed)) is not None}
+        return {seed: self.value(run, metric) if run.id in self.entries else None for seed, run in runs.items()}
 
     def value(self, run: Run, metric: str) -> float:
-        """A figure of a finished run, or the mean of those that `mean(…)` stands for; nan without one of them."""
+        """A figure of a finished run, or the mean of the figures of `mean(…)`; nan if one of them is missing."""
         figures = self.study.figures_of(metric)
         measured = {figure: self.measured(run.id, figure) for figure in figures}
         return mean_of({figure: one.value for figure, one in measured.items() if one}, figures)
 
     def items(self, run_id: str, metric: str) -> RunItems:
-        """The items of one metric of one run. Its file is read once, for all metrics that claims are about."""
+        """The items of one metric of one run. Its file is read once for all metrics that claims compare."""
         if (run_id, metric) not in self.reads.items:
             holding = self._holding(run_id, metric)
             assert holding is not None, f"{run_id} has no {metric}"
@@ -264,7 +264,7 @@ class StudyRecords:
         return self.reads.items[run_id, metric]
 
     def _named(self, metric: str, table: pa.Table) -> RunItems:
-        """Rows as arrays. Names are kept once where the runs of a metric agree on them, as they should."""
+        """The items of a metric in a file. Runs whose names agree, as they should, share one `ItemNames`."""
         known = self.reads.names.get(metric)
         values = None if known is None else known.values(table)
         if known is None or values is None:
@@ -276,10 +276,10 @@ class StudyRecords:
 
 
 def contradiction(records: StudyRecords, error: ItemsError) -> StudyError:
-    """Items that cannot be judged, for a person: the run that they are wrong in, where it can be told.
+    """The error for items that cannot be judged; it names the wrong run if one is found.
 
-    That is the first whose items do not make its score, else one that has other items than most of its kind. An
-    entry that is as its run wrote it would come out the same again.
+    That is the first run whose items do not give its score, else one with other items than most runs. An entry
+    that is as its run wrote it would be the same after another run.
     """
     held = _held(records)
     broken = ((one, f"{one.metric} {why}", True) for one in held if (why := _contradicts(one.found, one.items)))
@@ -307,7 +307,7 @@ def contradiction(records: StudyRecords, error: ItemsError) -> StudyError:
 
 
 class _Held(NamedTuple):
-    """A figure of a run that some claim is about, with its items."""
+    """A figure of a run that a claim compares, with its items."""
 
     run: Run
     metric: str
@@ -325,27 +325,27 @@ def _held(records: StudyRecords) -> list[_Held]:
 
 
 def _unlike_others(held: Sequence[_Held]) -> Iterator[tuple[_Held, str]]:
-    """Those whose items are not named as in most runs of the metric, and in what."""
-    kinds: dict[str, list[dict[str, str]]] = {}
+    """The figures whose items differ from those of most runs of the metric, with the difference in words."""
+    by_metric: dict[str, list[dict[str, str]]] = {}
     for one in held:
-        kinds.setdefault(one.metric, []).append(one.items.names.told)
-    usual = {metric: _usual(named) for metric, named in kinds.items()}
+        by_metric.setdefault(one.metric, []).append(one.items.names.descriptions)
+    usual = {metric: _usual(items) for metric, items in by_metric.items()}
     for one in held:
-        if why := _unlike(one.items.names.told, usual[one.metric]):
+        if why := _unlike(one.items.names.descriptions, usual[one.metric]):
             yield one, why
 
 
-def _usual(named: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Item -> what most runs say of it, of the items that at least half of the runs have."""
-    said: dict[str, Counter[str]] = {}
-    for one in named:
-        for item, words in one.items():
-            said.setdefault(item, Counter())[words] += 1
-    return {item: counts.most_common(1)[0][0] for item, counts in said.items() if 2 * counts.total() >= len(named)}
+def _usual(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Item -> its description in most runs, for the items that at least half of the runs have."""
+    found: dict[str, Counter[str]] = {}
+    for described in runs:
+        for item, words in described.items():
+            found.setdefault(item, Counter())[words] += 1
+    return {item: counts.most_common(1)[0][0] for item, counts in found.items() if 2 * counts.total() >= len(runs)}
 
 
 def _unlike(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
-    """In what a run's items are others than most runs have; "" where they are the same."""
+    """How the items of a run differ from those of most runs, in words; "" if they do not."""
     for verb, these, others in (("lacks", usual, own), ("has", own, usual)):
         if odd := [item for item in these if item not in others]:
             more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
@@ -355,7 +355,7 @@ def _unlike(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
 
 
 def _contradicts(found: Metric, items: RunItems) -> str:
-    """Why a figure is not made of its items, "" where it is."""
+    """Why a figure is not the aggregate of its items; "" if it is."""
     assert found.aggregate is not None
     if (twice := repeated(items.names.ids)) is not None:
         return f"has the item {twice!r} twice"

@@ -1,4 +1,4 @@
-"""`semray why`: from a verdict down to the files it rests on, one level of indentation per link of the chain."""
+"""The text of `semray why`: each verdict with its deltas, runs, items and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ITEMS_EACH_WAY = 5
 
 
 def chain(findings: Findings) -> str:
-    """Verdict → deltas → runs → items → files, for every comparison given."""
+    """Verdict → deltas → runs → items → files, for every comparison in the findings."""
     return "\n\n".join(_chain(findings, finding) for finding in findings.findings)
 
 
@@ -27,16 +27,16 @@ def _chain(findings: Findings, finding: Finding) -> str:
     lines += [f"deltas   {verdict.treatment} - {verdict.control}, {verdict.metric}{tested}"]
     for pair in verdict.per_seed[: 1 if verdict.seedless else None]:
         seed = int(pair["seed"])
-        at = "no seed" if finding.one_run else "every seed" if verdict.seedless else f"seed {seed}"
-        lines.append(f"  {at}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
+        label = "no seed" if finding.one_run else "every seed" if verdict.seedless else f"seed {seed}"
+        lines.append(f"  {label}   {pair['treatment']:.6f} - {pair['control']:.6f}   delta {pair['delta']:+.6f}")
         for runs in (finding.treatment_runs.get(seed), finding.control_runs.get(seed)):
             lines += [f"    run {run}   {places.get(run, '')}/result.json" for run in (runs or "").split(" - ")]
-    if (told := finding.told).items:
+    if (moves := finding.shown_moves).items:
         lines.append(
-            f"items    {told.better} better, {told.worse} worse, {told.equal} equal of {told.total} "
-            f"{told.counted}, averaged over seeds (scores.parquet of each run)"
+            f"items    {moves.better} better, {moves.worse} worse, {moves.equal} equal of {moves.total} "
+            f"{moves.counted}, averaged over seeds (scores.parquet of each run)"
         )
-        shown = (*told.items[:ITEMS_EACH_WAY], *told.items[-ITEMS_EACH_WAY:])
+        shown = (*moves.items[:ITEMS_EACH_WAY], *moves.items[-ITEMS_EACH_WAY:])
         for item in dict.fromkeys(shown):
             lines.append(f"  {item.delta:+.4f}   {item.control:.4f} to {item.treatment:.4f}   {item.item_id}")
     return "\n".join(lines)

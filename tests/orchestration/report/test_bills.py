@@ -10,7 +10,7 @@ import pytest
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.bill import Bill, cost_words, of_claims, total
+from orchestration.plan.bill import Bill, bill_by_claim, cost_words, total
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.report.bills import bill_caption, bill_rows
@@ -63,10 +63,10 @@ def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None
     """One run of B1 is done and took an hour: so will those that are like it, and any other."""
     (tmp_path / "s.yaml").write_text(STUDY)
     made = plan(read_study(tmp_path / "s.yaml"), FACTS)
-    assert of_claims(made) == {}
+    assert bill_by_claim(made) == {}
     first = next(run for run in made.runs if run.arm == "B1")
     known = replace(made, finished=frozenset(first.entries), facts=replace(FACTS, costs={first.id: HOUR}))
-    assert {claim: (cost.runs, cost.hours) for claim, cost in of_claims(known).items()} == {
+    assert {claim: (cost.runs, cost.hours) for claim, cost in bill_by_claim(known).items()} == {
         "H1": (5, 5.0),
         "H2": (8, 8.0),
     }

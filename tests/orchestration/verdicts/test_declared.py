@@ -29,7 +29,7 @@ from orchestration.verdicts.passport import plain, verify, write_passport
 from tests.named_study import finish, finished, write_study
 
 Study_ = dict[str, Any]
-SAYS = declared._says
+SAYS = declared._digests
 
 
 def planned(study: Study, rows: str = "c", items: str = "7") -> Plan:
@@ -241,7 +241,7 @@ def test_the_order_of_parts_is_no_part_of_what_is_claimed(
     with monkeypatch.context() as patch:
         if before:
             patch.setattr(
-                declared, "_says", lambda records, claim, _=None: SAYS(records, claim, declared.AS_GIVEN)
+                declared, "_digests", lambda records, claim, _=None: SAYS(records, claim, declared.AS_GIVEN)
             )
         declare(study, runs_of(study), ledger)
     finished(path)

@@ -103,11 +103,11 @@ def test_a_report_counts_concepts_and_a_passport_stays_as_it_is(place: Path) -> 
         put(ledger, run, _results(run))
     findings = find(study, asked.runs, ledger)
     second = next(one for one in findings.findings if one.verdict.metric == STRESS)
-    assert (second.items_worse, second.told.total, second.told.counted) == (12, 12, "concepts")
-    assert second.told.worse < 12
+    assert (second.items_worse, second.shown_moves.total, second.shown_moves.counted) == (12, 12, "concepts")
+    assert second.shown_moves.worse < 12
     told = next(one for one in as_json(findings) if one["metric"] == STRESS)
-    assert (told["items_counted"], told["items_worse"]) == ("concepts", second.told.worse)
-    assert f"{second.told.worse} worse" in chain(findings)
+    assert (told["items_counted"], told["items_worse"]) == ("concepts", second.shown_moves.worse)
+    assert f"{second.shown_moves.worse} worse" in chain(findings)
     assert "of 12 concepts" in html(findings, {})
     entry = next(
         one for one in planned(findings, ledger) if one.kind == "comparison" and "/B1-B2/" in one.key
@@ -135,7 +135,7 @@ def test_a_report_tells_nothing_of_rounding_and_passports_count_as_before(tmp_pa
         finish(ledger, run, [recall, Score(metric=STRESS, value=0.5)])
     findings = find(study, asked.runs, ledger)
     last = findings.findings[-1]
-    assert (last.told.better, last.told.worse, last.told.equal) == (0, 0, 12)
+    assert (last.shown_moves.better, last.shown_moves.worse, last.shown_moves.equal) == (0, 0, 12)
     assert as_json(findings)[-1]["items_equal"] == 12
     assert last.items_better + last.items_worse == 12
     passport = tmp_path / "same.passport"

@@ -87,7 +87,7 @@ def test_gold_that_differs_in_a_late_digit_is_other_gold(tmp_path: Path) -> None
         (tmp_path / str(number)).mkdir()
         known = records(tmp_path / str(number), ("B1", 0), NAMES, [number, 0.0, 1.0, 2.0], 1, "spearman")
         run = next(iter(known.entries))
-        said.append(known.items(run, "stress/negate/auc").names.told)
+        said.append(known.items(run, "stress/negate/auc").names.descriptions)
     assert said[0]["a"].endswith("gold 1000001")
     assert said[0]["a"] != said[1]["a"]
     assert said[0]["b"] == said[1]["b"]
