@@ -1,10 +1,9 @@
 """The study passport: one file that holds every score behind a report, and the check that recomputes the report.
 
-A zip: `<study>.yaml`, `passport.json` (what the world added to the study: fingerprints, precision),
-`findings.json` (what was printed), `declared.json` (the claims as first declared), `failures.json`,
-`repeats.json` (what came of running a run twice), and `ledger/`,
-the study's entries with their seals, without models. `verify` derives the runs from the study again, and needs
-neither models nor data nor network. What that proves and what it cannot stands in docs/report.md.
+It is a zip of `<study>.yaml`, `passport.json` (the study's facts: fingerprints, precision), `findings.json` (the
+printed findings), `declared.json` (the claims as first declared), `failures.json`, `repeats.json` (the outcomes of
+running a run twice), and `ledger/`, the study's entries with their seals, without models. `verify` derives the
+runs from the study again, and needs no models, data or network. docs/report.md says what that proves.
 """
 
 from __future__ import annotations
@@ -34,30 +33,30 @@ from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.growing import grown
 from orchestration.verdicts.records import StudyRecords
-from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpacked
+from orchestration.verdicts.unpacking import HEADER, read_json, refused, unpack
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
 
 FORMAT = 2  # 1 held the runs themselves, which a forger could choose
-# of findings, and of their runs: not what was found, so it may differ
+# fields of findings, and of their runs, that are no results and may differ at verification
 WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
 OF_A_RUN = ("location", "problem", "training", "cost")
-BESIDE = ("beside", "confirmed")  # the verdicts: whoever verifies may be told otherwise
-OF_A_FINDING = ("moves", "scored", "taken_for")  # which tell otherwise what is there, or what no figure rests on
-UNTOLD = ("seconds", "costs", "before")  # of the facts: no run of the passport rests on them
-RULE = "rule"  # told apart: another version of the rule may well judge the same scores otherwise
-MOMENT = (1980, 1, 1, 0, 0, 0)  # of every member: the same study gives the same file, but for what it says itself
+BESIDE = ("beside", "confirmed")  # fields of findings that no passport holds, as they may change later
+OF_A_FINDING = ("moves", "scored", "taken_for")  # fields of a finding that no passport holds
+OMITTED_FACTS = ("seconds", "costs", "before")  # facts that no run of the passport rests on
+RULE = "rule"  # compared apart: another version of the rule may judge the same scores otherwise
+MOMENT = (1980, 1, 1, 0, 0, 0)  # the time of every member, so that equal content gives equal files
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What `verify` did: how many figures it recomputed, and those that differ as (place, printed, recomputed).
+    """The result of `verify`: how many figures it recomputed, and differences as (place, printed, recomputed).
 
-    rules: the versions of the rule by which the study was judged when it was printed, and here; 0: not told.
-    sha256: of the passport file. declared: the digest of the claims as first declared, "" without any. runs: how
-    many the study asks for by what became of them. unsealed: runs recorded before entries had seals.
+    rules: the versions of the rule that judged the study when it was printed, and now; 0: unknown. sha256: of the
+    passport file. declared: the digest of the claims as first declared, "" without any. runs: status -> how many
+    runs of the study have it. unsealed: runs recorded before entries had seals.
     """
 
     study: str
@@ -73,7 +72,7 @@ class Verification:
 def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -> str:
     """Write the study's scores, claims, versions and printed figures into one file, atomically.
 
-    Returns its SHA-256. LedgerError when an entry is damaged, or holds a link or a folder in a file's place.
+    Returns its SHA-256. LedgerError if an entry is damaged, or has a link or a folder in place of a file.
     """
     study, held = plan.study, ledger.entries()
     temporary = path.with_name(f".{path.name}.tmp")
@@ -85,7 +84,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
             member.external_attr = 0o100644 << 16  # a plain file
             archive.writestr(member, content, zipfile.ZIP_DEFLATED)
 
-        facts = {name: value for name, value in asdict(plan.facts).items() if name not in UNTOLD}
+        facts = {name: value for name, value in asdict(plan.facts).items() if name not in OMITTED_FACTS}
         add(HEADER, _json({"format": FORMAT, "study": study.name, "facts": facts}))
         add(f"{study.name}.yaml", study.path.read_bytes())
         add("findings.json", _json(plain(findings)))
@@ -100,7 +99,7 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
         declaration = declaration_of(StudyRecords(study, plan.runs, ledger))
         if declaration is not None:
             add("declared.json", _json([dict(claim) for claim in declaration.claims]))
-        for entry in dict.fromkeys(entry for run in plan.runs for entry in _there(run, held)):
+        for entry in dict.fromkeys(entry for run in plan.runs for entry in _entries_held(run, held)):
             for name, content in sorted(ledger.files(entry).items()):
                 add(f"ledger/{entry}/{name}", content)
     temporary.replace(path)
@@ -108,18 +107,18 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
 
 
 def verify(path: Path) -> Verification:
-    """Recompute every figure of a passport from its item-level scores. StudyError when the file is not one."""
+    """Recompute every figure of a passport from its item-level scores. StudyError if the file is no passport."""
     with tempfile.TemporaryDirectory(prefix="semray-passport-") as folder:
-        header = unpacked(path, Path(folder))
+        header = unpack(path, Path(folder))
         if header.get("format") != FORMAT:
-            told = f"it has the format {cut(str(header.get('format')), 60)}"
-            raise refused(path, told, f"format {FORMAT}: write it again with `semray report --passport FILE`")
+            reason = f"it has the format {cut(str(header.get('format')), 60)}"
+            raise refused(path, reason, f"format {FORMAT}: write it again with `semray report --passport FILE`")
         try:
             return _check(path, header, Path(folder))
         except StudyError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-            # the content of a stranger's file, of another shape than any that semray writes
+            # a stranger's file may have any content
             raise refused(path, f"it is damaged ({type(error).__name__}: {error})") from None
 
 
@@ -128,14 +127,14 @@ def _json(content: Any) -> bytes:
 
 
 def plain(findings: Findings) -> dict[str, Any]:
-    """The findings as JSON types, without nan, and without what no passport holds."""
-    told = asdict(findings)
+    """The findings as JSON types, with nan as text, and without the fields that no passport holds."""
+    content = asdict(findings)
     for name in BESIDE:
-        del told[name]
-    for finding in told["findings"]:
+        del content[name]
+    for finding in content["findings"]:
         for name in OF_A_FINDING:
             del finding[name]
-    return json.loads(json.dumps(_without_nan(told)))
+    return json.loads(json.dumps(_without_nan(content)))
 
 
 def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
@@ -169,17 +168,17 @@ def _check(path: Path, header: Mapping[str, Any], folder: Path) -> Verification:
 
 
 def _facts(given: Mapping[str, Any], study: Study) -> Facts:
-    names = {field.name for field in fields(Facts)}.difference(UNTOLD)
+    names = {field.name for field in fields(Facts)}.difference(OMITTED_FACTS)
     if set(given) != names or given["precision"] not in ("fp32", "bf16"):
         raise ValueError(f"facts: {', '.join(sorted(names))} are wanted, precision fp32 or bf16")
     for name, wanted in (("backbones", study.backbones), ("tasks", study.evaluate)):
-        if lacking := [one for one in wanted if not isinstance(given[name].get(one), str)]:
-            raise ValueError(f"facts.{name} lacks {lacking[0]}")
+        if missing := [one for one in wanted if not isinstance(given[name].get(one), str)]:
+            raise ValueError(f"facts.{name} lacks {missing[0]}")
     return Facts(**given)
 
 
 def _put_failures(ledger: Ledger, plan: Plan, failures: Sequence[Mapping[str, Any]]) -> None:
-    """Failures of runs that the study asks for, or may ask for with another seed."""
+    """Record the failures in the ledger, if they are of runs that the study has, or may have with more seeds."""
     study = plan.study
     pairs = {(arm, backbone) for arm in study.arms for backbone in study.backbones}
     runs = {run.id: run for run in extend(plan, study.seeds.reserve, pairs).runs}
@@ -188,7 +187,7 @@ def _put_failures(ledger: Ledger, plan: Plan, failures: Sequence[Mapping[str, An
 
 
 def _put_repeats(ledger: Ledger, runs: Sequence[Run], repeats: Sequence[Mapping[str, Any]]) -> None:
-    """What came of running runs twice, of those that the study asks for."""
+    """Record in the ledger the outcomes of running runs twice. ValueError if the study does not have the run."""
     known = {run.id: run.label for run in runs}
     for repeat in repeats:
         if known.get(repeat["run"]) != repeat["label"]:
@@ -196,15 +195,15 @@ def _put_repeats(ledger: Ledger, runs: Sequence[Run], repeats: Sequence[Mapping[
         ledger.keep_repeat(Reproduction(**repeat))
 
 
-def _there(run: Run, held: Collection[str]) -> Iterator[str]:
-    """What is there of a run; of one that is not finished too, since what was seen of a claim is told by it."""
+def _entries_held(run: Run, held: Collection[str]) -> Iterator[str]:
+    """The entries of a run in the ledger, even if it is unfinished: they show what was seen of a claim."""
     return (entry for entry in run.entries_in(held) if entry in held)
 
 
 def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str, Any, Any]]:
-    """Entries that no run of the study has."""
+    """A difference for each entry that belongs to no run of the study."""
     held = ledger.entries()
-    own = {entry for run in runs for entry in _there(run, held)}
+    own = {entry for run in runs for entry in _entries_held(run, held)}
     for entry in sorted(held - own):
         yield f"ledger/{entry}", "enclosed", "of no run that the study asks for"
 
@@ -212,7 +211,7 @@ def _strange_entries(runs: Sequence[Run], ledger: Ledger) -> Iterator[tuple[str,
 def _differing_metrics(
     runs: Sequence[Run], ledger: Ledger, better: Mapping[str, bool]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Metrics that are not the aggregate of their items, or of another direction than the tasks'."""
+    """A difference for each metric that is not the aggregate of its items, or has not its task's direction."""
     held = ledger.entries()
     for run in {run.id: run for run in runs if not run.lacking(held)}.values():
         metrics = ledger.record(run).metrics
@@ -232,22 +231,22 @@ def _differing_metrics(
                     yield f"{run.label}: {metric}", metrics[metric].value, again
 
 
-def comparable(told: Any) -> Any:
-    """What was printed, but for when and where. An arm or a metric may bear the same names: those stay."""
-    kept = _without(WHEN_AND_WHERE, told)
+def comparable(printed: Any) -> Any:
+    """The printed findings without fields that may differ. Deeper keys, such as names of arms, are kept."""
+    kept = _without(WHEN_AND_WHERE, printed)
     if isinstance(kept, dict) and isinstance(rows := kept.get("runs"), list):
         kept["runs"] = [_without(OF_A_RUN, row) for row in rows]
     return kept
 
 
-def _without(names: Collection[str], told: Any) -> Any:
-    if not isinstance(told, Mapping):
-        return told
-    return {name: value for name, value in told.items() if name not in names}
+def _without(names: Collection[str], content: Any) -> Any:
+    if not isinstance(content, Mapping):
+        return content
+    return {name: value for name, value in content.items() if name not in names}
 
 
 def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Every place where what was printed is not what comes of the scores: (place, printed, again)."""
+    """Every place where the printed value is not the recomputed one: (place, printed, again)."""
     if isinstance(printed, Mapping) and isinstance(again, Mapping):
         for key in dict.fromkeys((*printed, *again)):
             yield from differing(f"{place}.{key}".lstrip("."), printed.get(key), again.get(key))
@@ -259,11 +258,11 @@ def differing(place: str, printed: Any, again: Any) -> Iterator[tuple[str, Any, 
 
 
 def _name(entry: Any, index: int) -> str:
-    """How a person calls an entry of a list: its claim, its run or its number."""
+    """The name of a list's entry for a person: its claim, its run or its number."""
     if isinstance(entry, Mapping):
-        named = entry.get("verdict")
-        if isinstance(named, Mapping):
-            return str(named.get("claim", index))
+        verdict = entry.get("verdict")
+        if isinstance(verdict, Mapping):
+            return str(verdict.get("claim", index))
         return str(entry.get("id", entry.get("seed", index)))
     return str(index)
 
@@ -275,11 +274,11 @@ def _same(left: Any, right: Any) -> bool:
     return left == right
 
 
-def _figures_in(told: Any) -> int:
-    """How many there are, however deep."""
-    if isinstance(told, Mapping):
-        told = list(told.values())
-    return sum(map(_figures_in, told)) if isinstance(told, list) else int(isinstance(told, float))
+def _figures_in(content: Any) -> int:
+    """The number of floats in nested lists and mappings."""
+    if isinstance(content, Mapping):
+        content = list(content.values())
+    return sum(map(_figures_in, content)) if isinstance(content, list) else int(isinstance(content, float))
 
 
 def _without_nan(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A paper's figure beside ours: does it lie where ours does, or at least on the same side of nothing?"""
+"""Compares a difference that a paper prints with ours: is it inside our interval, or at least of the same sign?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def with_published(findings: Findings, study: Study) -> Findings:
-    """The findings with what the paper prints of each claim, in words. No passport holds it: it is no finding."""
+    """The findings with each claim's printed difference, in words. No passport holds these."""
     printed = published(study)
     if not printed:
         return findings
@@ -32,26 +32,26 @@ def with_published(findings: Findings, study: Study) -> Findings:
 def beside(printed: Printed, verdict: Verdict, larger_is_better: bool) -> str:
     """The printed difference, and whether it is inside our interval, of the same sign, or not comparable.
 
-    A figure of another backbone is compared in sign alone: its size is that model's.
+    For another backbone only the sign is compared, as the size depends on the model.
     """
     figure = f"{printed.difference:+.4g}"
     if printed.not_comparable:
         return f"{figure}, not comparable: {printed.not_comparable}"
-    elsewhere = bool(verdict.backbone) and _bare(printed.backbone) != _bare(verdict.backbone)
-    told = f"{figure} on {printed.backbone}" if elsewhere else figure
+    other_backbone = bool(verdict.backbone) and _bare(printed.backbone) != _bare(verdict.backbone)
+    words = f"{figure} on {printed.backbone}" if other_backbone else figure
     if verdict.delta_mean is None:
-        return told
+        return words
     theirs = printed.difference if larger_is_better else -printed.difference  # ours favour the treatment
     within = (
         verdict.ci_low is not None and verdict.ci_high is not None and verdict.ci_low <= theirs <= verdict.ci_high
     )
-    if within and not elsewhere:
-        return f"{told}, inside our interval"
+    if within and not other_backbone:
+        return f"{words}, inside our interval"
     if theirs == 0 or verdict.delta_mean == 0:
-        return f"{told}, no sign to compare"
-    return f"{told}, {'same' if (theirs > 0) == (verdict.delta_mean > 0) else 'other'} sign"
+        return f"{words}, no sign to compare"
+    return f"{words}, {'same' if (theirs > 0) == (verdict.delta_mean > 0) else 'other'} sign"
 
 
 def _bare(backbone: str) -> str:
-    """A hub's name without its owner: bert-base-uncased is google-bert/bert-base-uncased."""
+    """A model's name without its owner: `bert-base-uncased` for `google-bert/bert-base-uncased`."""
     return backbone.rpartition("/")[2].lower()

@@ -1,4 +1,4 @@
-"""Two runs of one run, held against each other: does its seed fix what comes of it?"""
+"""Compares two executions of one run: does the seed fix its results?"""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.run import Run
 
-NEARLY = 1e-6  # as processors round sums in another order
+NEARLY = 1e-6  # processors may round sums in another order
 
 
 def compared(run: Run, first: Ledger, second: Ledger) -> Reproduction:
-    """The scores and items of one run in two ledgers."""
+    """Compare the scores and items of one run in two ledgers."""
     differences = sorted(_differences(run, first, second))
     worst, metric = max(((gap, metric) for metric, gap in differences), default=(0.0, ""))
     outcome: Literal["same bits", "same to 1e-6", "different"] = "same bits"

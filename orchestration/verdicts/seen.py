@@ -1,4 +1,4 @@
-"""Can the outcome of a claim be known by what is in the ledger? By scores of a pair on its own tasks it can."""
+"""Whether the outcome of a claim can be known: a pair of its arms has scores on its tasks in the ledger."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ UNMATCHED: dict[str, Any] = {"matched_control": None, "signal": None}
 
 
 def measured_on(records: StudyRecords, judged: Declared) -> list[Task[Any, Any]]:
-    """What the figures of a claim are measured on."""
+    """The tasks that yield the figures of a claim."""
     figures = {figure for part in judged.parts for figure in records.study.figures_of(part.metric)}
     return [task for task in records.tasks if not figures.isdisjoint(task.metrics)]
 
 
 def could_be_seen(records: StudyRecords, claim: Declared) -> bool:
-    """Whether some pair of this claim, or of a part of it, has scores, so that its outcome could be known."""
+    """Whether a pair of this claim, or of a part of it, has scores, so that its outcome could be known."""
     study = records.study
     judged = [one.resolved(study.figures) for one in claim.each(study.backbones)]
     return any(_has_pair(records, part) for one in judged for part in one.parts)
@@ -34,14 +34,14 @@ def could_be_seen(records: StudyRecords, claim: Declared) -> bool:
 def _has_pair(records: StudyRecords, part: Claim) -> bool:
     tasks, places = measured_on(records, part), sides_of([replace(part, **UNMATCHED)])
     sides = [_scored(records, place, tasks) for place in places]
-    trained = [seeds for seeds in sides if None not in seeds]  # the one run of other arms stands at every seed
+    trained = [seeds for seeds in sides if None not in seeds]  # an untrained arm's run pairs with all seeds
     return all(sides) and (not trained or bool(set.intersection(*trained)))
 
 
 def _scored(records: StudyRecords, place: tuple[str, str], tasks: Sequence[Task[Any, Any]]) -> set[int | None]:
-    """The seeds at which an arm has scores on one of the tasks, whatever else its runs lack.
+    """The seeds at which an arm has scores on at least one of the tasks.
 
-    What a script has scored itself can be read from its training on, whatever the study takes of it.
+    Scores that a script computes itself can be seen as soon as its training is in the ledger.
     """
 
     def can_be_seen(run: Run, task: Task[Any, Any]) -> bool:

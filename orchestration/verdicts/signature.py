@@ -1,4 +1,4 @@
-"""Who stands behind a passport: an SSH signature by `ssh-keygen -Y`, beside the file as `<passport>.sig`."""
+"""Signs passports and checks signatures with `ssh-keygen -Y`; the signature is the file `<passport>.sig`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import cut, printable
 
-NAMESPACE = "semray-passport"  # a signature for another purpose is none here
+NAMESPACE = "semray-passport"  # signatures for other purposes are refused
 SECONDS = 120  # for a person to type a passphrase
 
 
 def sign(passport: Path, key: Path) -> Path:
     """Sign with a private SSH key, or the public half of one that an agent holds; returns the signature's file."""
     with passport.open("rb") as content:
-        made = _ssh_keygen(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key.absolute())], content.fileno())
-    if made.returncode != 0:
-        raise StudyError(f"{key}: cannot sign: {_said(made)}\n  accepted: an SSH key that you may use")
+        result = _ssh_keygen(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key.absolute())], content.fileno())
+    if result.returncode != 0:
+        raise StudyError(f"{key}: cannot sign: {_last_error(result)}\n  accepted: an SSH key that you may use")
     signature = signature_of(passport)
     with written_to(signature):
-        signature.write_bytes(made.stdout)
+        signature.write_bytes(result.stdout)
     return signature
 
 
@@ -33,12 +33,12 @@ def check_signature(passport: Path, signers: Path, who: str) -> None:
     for file, what in ((signature, "the signature beside the passport"), (signers, "a file of allowed signers")):
         if not file.is_file():
             raise StudyError(f"{file}: not found\n  accepted: {what}")
-    asked = ["-Y", "verify", "-n", NAMESPACE, "-f", str(signers.absolute()), "-I", who]
+    arguments = ["-Y", "verify", "-n", NAMESPACE, "-f", str(signers.absolute()), "-I", who]
     with passport.open("rb") as content:
-        made = _ssh_keygen([*asked, "-s", str(signature.absolute())], content.fileno())
-    if made.returncode != 0:
+        result = _ssh_keygen([*arguments, "-s", str(signature.absolute())], content.fileno())
+    if result.returncode != 0:
         raise StudyError(
-            f"{signature}: is not a signature of {who}: {_said(made)}\n  accepted: one of {who}'s keys"
+            f"{signature}: is not a signature of {who}: {_last_error(result)}\n  accepted: one of {who}'s keys"
         )
 
 
@@ -51,11 +51,11 @@ def _ssh_keygen(arguments: list[str], content: int) -> subprocess.CompletedProce
         raise StudyError(f"ssh-keygen: no answer in {SECONDS} s\n  accepted: a key that is ready to use") from None
 
 
-def _said(made: subprocess.CompletedProcess[bytes]) -> str:
-    lines = made.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {made.returncode}"]
+def _last_error(result: subprocess.CompletedProcess[bytes]) -> str:
+    lines = result.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {result.returncode}"]
     return cut(printable(lines[-1]), 200)
 
 
 def signature_of(passport: Path) -> Path:
-    """Where the signature of a passport lies."""
+    """The path of a passport's signature."""
     return passport.with_name(f"{passport.name}.sig")
