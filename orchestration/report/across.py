@@ -1,6 +1,6 @@
-"""Several tasks at once, as papers print them: interquartile mean, probability of improvement, stochastic order.
+"""Summaries over several tasks, as papers print them: interquartile mean, probability of improvement, ASO.
 
-A description beside the verdicts. No verdict rests on it.
+They describe the scores beside the verdicts. No verdict uses them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ ACROSS_HEAD = ("across tasks", "IQM treatment", "IQM control", "P(improvement)",
 
 
 class Compared(NamedTuple):
-    """Two arms that some comparison names."""
+    """A treatment and a control that a comparison names, on one backbone."""
 
     treatment: str
     control: str
     backbone: str
 
 
-@lru_cache(maxsize=2)  # resampled once for all forms of a report
+@lru_cache(maxsize=2)  # one resampling for all forms of a report
 def summaries(findings: Findings) -> Mapping[Compared, Summary]:
-    """Each compared pair of arms over the headlines of the study's tasks that are better when larger.
+    """A summary for each compared pair of arms, over the headline metrics for which larger is better.
 
-    A pair without two such tasks or without two complete seeds is left out.
+    A pair without two such tasks or two complete seeds is left out.
     """
     from evaluators.significance.across_tasks import summary
 
@@ -43,7 +43,7 @@ def summaries(findings: Findings) -> Mapping[Compared, Summary]:
 
 
 def _pairs(findings: Findings, compared: Compared) -> dict[str, PairedSeeds]:
-    """The seeds of both arms by headline, of those for which each arm has a value."""
+    """Headline metric -> the paired seeds of both arms, for metrics that both arms have."""
     from evaluators.significance.comparisons import pair
 
     pairs = {}
@@ -61,7 +61,7 @@ def _by_seed(values: Mapping[int | None, float]) -> dict[int, float] | float:
 
 
 def across(findings: Findings) -> tuple[Sequence[Sequence[str]], str]:
-    """The rows below `ACROSS_HEAD`, and a caption: which tasks, what the columns are, that they decide nothing."""
+    """The rows below `ACROSS_HEAD`, and a caption that explains tasks and columns."""
     found = summaries(findings)
     several = len(findings.backbones) > 1
     rows = [
@@ -93,6 +93,6 @@ def _caption(found: Collection[Summary]) -> str:
     )
 
 
-def _interval(found: Described) -> str:
-    places = places_for((found.high - found.low) / 2)
-    return f"{figure(found.value, places)} [{figure(found.low, places)}, {figure(found.high, places)}]"
+def _interval(estimate: Described) -> str:
+    places = places_for((estimate.high - estimate.low) / 2)
+    return f"{figure(estimate.value, places)} [{figure(estimate.low, places)}, {figure(estimate.high, places)}]"

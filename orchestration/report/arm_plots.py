@@ -1,4 +1,4 @@
-"""Figures of whole arms that a family wants drawn: layer by layer, and one figure against another."""
+"""Plots of arms that a family asks for: a metric by layer, and one metric against another."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings, RunRow
 
 MARKS = "o^sDvP*X<>"
-Figures = Mapping[str, "list[tuple[RunRow, np.ndarray]]"]  # arm -> its runs, and so many figures of each, (M,)
+Figures = Mapping[str, "list[tuple[RunRow, np.ndarray]]"]  # arm -> its runs, each with its M figures, (M,)
 Looks = Mapping[str, tuple[str, str, str]]  # arm -> its colour, dash and mark, the same in every panel
 
 
 def every(findings: Findings) -> Mapping[str, Picture]:
-    """Name -> plot: layers, figures; those that the family asks for and the runs have figures of."""
+    """Name ("layers", "figures") -> plot, for plots that the family asks for and the runs have figures for."""
     wanted, looks = family(findings.family).arm_plots, _looks(list(findings.arms))
     panels = {
         "layers": [
@@ -44,11 +44,11 @@ def every(findings: Findings) -> Mapping[str, Picture]:
 
 
 def _looks(arms: Sequence[str]) -> Looks:
-    return {arm: (*LINES[at % len(LINES)], MARKS[at % len(MARKS)]) for at, arm in enumerate(arms)}
+    return {arm: (*LINES[number % len(LINES)], MARKS[number % len(MARKS)]) for number, arm in enumerate(arms)}
 
 
 def _depth(findings: Findings, plot: ByLayer) -> int:
-    """How many layers, embeddings among them, the runs have this figure of."""
+    """The number of layers, including embeddings, for which the runs have the metric."""
     layer = 0
     while any(plot.metric(layer) in row.metrics for row in findings.runs):
         layer += 1
@@ -56,22 +56,22 @@ def _depth(findings: Findings, plot: ByLayer) -> int:
 
 
 def _of_backbones(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, Figures]]:
-    """By backbone the finished runs with what they have of these metrics, nan for none.
+    """Backbone and its finished runs by arm, each with its values of these metrics, nan for missing ones.
 
-    Arms and backbones of which no run has more than one are left out.
+    Runs with fewer than two values are left out, and so are arms and backbones without runs.
     """
-    told: list[tuple[str, Figures]] = []
+    by_backbone: list[tuple[str, Figures]] = []
     for backbone in findings.backbones:
-        found = {}
+        by_arm = {}
         for arm in findings.arms:
             rows = findings.finished(arm, backbone)
             values = [(row, np.array([row.metrics.get(name, np.nan) for name in metrics])) for row in rows]
             values = [(row, each) for row, each in values if np.isfinite(each).sum() > 1]
             if values:
-                found[arm] = values
-        if found:
-            told.append((backbone, found))
-    return told
+                by_arm[arm] = values
+        if by_arm:
+            by_backbone.append((backbone, by_arm))
+    return by_backbone
 
 
 def _figure(panels: Sequence[tuple[str, partial[None]]]) -> Figure:
@@ -105,7 +105,7 @@ def _by_layer(found: Figures, looks: Looks, axes: Axes) -> None:
 
 
 def _against(found: Figures, looks: Looks, names: tuple[str, str], axes: Axes) -> None:
-    """A mark for each run, linked to it."""
+    """A mark for each run, with a link to it."""
     for arm, values in found.items():
         colour, _, mark = looks[arm]
         for number, (row, (x, y)) in enumerate(values):

@@ -1,4 +1,4 @@
-"""What each verdict cost, as rows of text: the runs behind it, their time, energy and money."""
+"""The table of costs: for each claim the number of its runs, their time, energy and money."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BILL_HEAD = ("claim", "runs", "hours", "GPU-hours", "kWh", "money")
 
 
 def bill_caption(rows: Sequence[Sequence[str]]) -> str:
-    """What stands below the table of these rows."""
+    """The caption of the table with these rows."""
     partly = " (2 of 4: as many recorded it)" if any(" of " in runs for _, runs, *_ in rows) else ""
     return (
         f"what the runs behind each claim took{partly}: hours of a lane, kWh where machine and card tell them, "
@@ -26,7 +26,7 @@ def bill_caption(rows: Sequence[Sequence[str]]) -> str:
 
 
 def bill_rows(findings: Findings) -> list[tuple[str, ...]]:
-    """A row for each claim, of those of its runs that recorded what they took; none where no run did."""
+    """A row for each claim with runs that recorded their cost."""
     rows: list[tuple[str, ...]] = []
     several = len(findings.backbones) > 1
     for finding in findings.findings:

@@ -1,7 +1,6 @@
-"""How a plot is drawn for the page and for a file: colours, marks, letters, and SVG in the page's scheme.
+"""Colours, marks and fonts of plots, and their output as PNG and as SVG in the page's colours.
 
-Verdicts differ in colour (Okabe and Ito's palette, told apart with any kind of colour vision) and in the shape of
-their mark.
+Verdicts differ in colour (Okabe and Ito's palette, for any kind of colour vision) and in the shape of their mark.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ COLOURS = {
 }
 MARKS = {"better": "^", "worse": "v", "equivalent": "D", "not worse": ">", "undecided": "o"}
 MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", "equivalent", "undecided")}
-# One part of a distribution each, told apart by dashes too: the first two solid, the others broken.
+# One line for each part of a distribution; they differ in dashes too.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
-DOTS, TALLEST = 160, 2**14  # of a PNG: per inch, and above each other
+DOTS, TALLEST = 160, 2**14  # of a PNG: dots per inch, and the most dots in height
 COLUMNS = 3  # of panels
-LAID_OUT = 30  # panels: of more the layout is fixed
-ROW, PANEL = 34, 32  # characters that have room in front of a row, above a panel
+LAID_OUT = 30  # panels; with more, the layout is fixed instead of computed
+ROW, PANEL = 34, 32  # characters that fit before a row and above a panel
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
@@ -67,14 +66,14 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot, drawn for a page; as a file only where one is asked for, which takes as long again."""
+    """A plot as SVG for the page. The PNG is drawn only when asked for, as it takes as long again."""
 
     svg: str
     figure: Callable[[], Figure]
 
     @property
     def tall(self) -> bool:
-        """Whether it has more dots above each other than programs open: of some hundred claims or arms."""
+        """Whether the PNG would be higher than programs can open, as with some hundred claims or arms."""
         return self.figure().get_size_inches()[1] * DOTS > TALLEST
 
     @cached_property
@@ -88,7 +87,7 @@ def picture(figure: Figure, name: str) -> Picture:
 
 
 def laid_out(figure: Figure) -> Figure:
-    """With its layout found: once, not again for each form."""
+    """The figure with its layout computed and fixed, so that no form computes it again."""
     if figure.get_layout_engine() is not None:
         with styled():
             figure.draw_without_rendering()
@@ -103,27 +102,27 @@ def panel_name(findings: Findings, arm: str, backbone: str) -> str:
 
 
 def short_name(name: str, width: int = 18) -> str:
-    """A name as a plot has room for it; the page's tables have it in full."""
+    """A name cut to the room in a plot; the tables have it in full."""
     return cut(printable(name), width)
 
 
 def svg(figure: Figure, name: str) -> str:
-    """The figure as an `<svg>` element to stand in a page; `name` keeps its ids apart from its neighbours'."""
+    """The figure as an `<svg>` element of a page. name: a prefix that makes its ids unique in the page."""
     text = svg_file(figure, name, transparent=True)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    meant = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
-    # what stands between the tags is text, names among it, and stays as it is
-    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, meant), text)
+    targets = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
+    # text between the tags, such as names, stays unchanged
+    return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, targets), text)
 
 
-def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
-    """A tag with ids of its own where something points to them, and the page's letters and colours.
+def _for_the_page(tag: str, name: str, targets: Collection[str]) -> str:
+    """The tag with the page's font and colours, and with ids only if something points to them, prefixed by `name`.
 
-    Places are rounded to a hundredth of a point. Links stay in the page, where matplotlib opens another.
+    Coordinates are rounded to a hundredth of a point. Links open in the same page, not in a new one.
     """
     tag = tag.replace(' target="_blank"', "")
-    tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in meant else "", tag)
+    tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in targets else "", tag)
     tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
     tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", tag)
@@ -133,21 +132,21 @@ def _for_the_page(tag: str, name: str, meant: Collection[str]) -> str:
 
 
 def named(svg: str, what: str, links: Mapping[str, str]) -> Markup:
-    """An `<svg>` with a name, and each of its links with that of what it leads to, for readers who hear the page.
+    """The `<svg>` with an aria-label, and one for each of its links, for screen readers.
 
-    links: id in the page -> what stands there. Others have the name of the whole.
+    links: id in the page -> the label of links to it. Other links get the label of the whole.
     """
 
-    def spoken(text: str) -> str:
+    def aria_label(text: str) -> str:
         return f'aria-label="{escape(printable(text))}"'
 
-    svg = svg.replace("<svg", f'<svg role="group" {spoken(what)}', 1)
+    svg = svg.replace("<svg", f'<svg role="group" {aria_label(what)}', 1)
     link = re.compile(r'<a [^>]*href="#([^"]*)"')
-    return Markup(link.sub(lambda found: f"{found[0]} {spoken(links.get(found[1], what))}", svg))
+    return Markup(link.sub(lambda found: f"{found[0]} {aria_label(links.get(found[1], what))}", svg))
 
 
 def svg_file(figure: Figure, name: str = "file", *, transparent: bool | None = None) -> str:
-    """The figure as an SVG that stands alone, with the colours of paper. name: what its ids are made of."""
+    """The figure as an SVG file in the colours for paper. name: the seed of its ids."""
     buffer = io.StringIO()
     with styled({"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", transparent=transparent, metadata={"Date": None})
@@ -163,17 +162,17 @@ def png(figure: Figure) -> bytes:
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A Figure outside pyplot: nothing global holds it, so nothing must close it. Inches."""
+    """A Figure outside pyplot, which need not be closed. width, height: in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def grid(count: int, height: float, above: float = 0.3, **how: Any) -> tuple[Figure, np.ndarray]:
-    """A Figure with so many panels, three beside each other, and the panels: (lines, columns) of Axes.
+    """A Figure with so many panels, three in a line, and the panels: (lines, columns) of Axes.
 
-    height: of a line, above: of what stands over all, in inches. Of many panels no layout is looked for, which
-    takes 0.1 s a panel: there is room for the names of ticks as they are.
+    height: of a line, above: of the space over all lines, in inches. With many panels the layout is fixed, since
+    to compute it takes 0.1 s a panel; names of ticks have room in it.
     """
     columns = min(COLUMNS, count)
     lines = -(-count // columns)
@@ -195,6 +194,6 @@ def styled(more: dict[str, Any] | None = None) -> Iterator[None]:
 
     settings: Any = STYLE | (more or {})
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # a letter that the font lacks is a box in the PNG; in the page the browser has it
+        # a letter that the font lacks is a box in the PNG; browsers have it
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield

@@ -35,7 +35,7 @@ ARMS_CAPTION = "mean ± standard deviation over seeds (number of seeds)"
 
 
 class ReportTable(NamedTuple):
-    """What every form lays out its way. remarks: of the marks in the rows; None for a table without marks."""
+    """A table of the report in any form. remarks: explanations of its marks; None: it can have no marks."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -44,7 +44,7 @@ class ReportTable(NamedTuple):
 
 
 def tables_of(findings: Findings, *, with_across: bool = True) -> Iterator[ReportTable]:
-    """The claims, the arms, all tasks at once and what the claims cost, of those that there are."""
+    """The tables of the report, without empty ones: claims, arms, all tasks together, costs of claims."""
     if findings.findings:
         yield ReportTable(claim_head([findings]), claim_cells(findings), caption(findings), _remarks(findings))
     head, *rows = arm_cells(findings)
@@ -58,15 +58,16 @@ def tables_of(findings: Findings, *, with_across: bool = True) -> Iterator[Repor
 
 
 def printed(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
-    """What `semray report` prints: the table, and what it comes to in a sentence."""
+    """The output of `semray report`: the tables and a summary in one sentence."""
     parts = (table(findings, width=width, with_across=with_across), in_short(findings))
     return "\n\n".join(filter(None, parts))
 
 
 def table(findings: Findings, *, width: int | None = None, with_across: bool = False) -> str:
-    """The claims, what the intervals are, the arms, what is unfinished.
+    """The tables with their captions, unfinished runs and notes, as text.
 
-    width: of the terminal, in cells; None for a file, where every row is one line. with_across: all tasks too.
+    width: of the terminal, in cells; None for a file, where every row is one line. with_across: whether the table
+    of all tasks together is included.
     """
     blocks = [
         [*laid_out(one.head, one.rows, width), one.note, *(one.remarks or ())]
@@ -78,8 +79,8 @@ def table(findings: Findings, *, width: int | None = None, with_across: bool = F
 
 def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> str:
     """The claims and the arms of several studies in two tables, each row with its study."""
-    told = any_published(several)
-    claims = [(findings.study, *row) for findings in several for row in claim_cells(findings, told)]
+    published = any_published(several)
+    claims = [(findings.study, *row) for findings in several for row in claim_cells(findings, published)]
     captions = [f"{findings.study}: {caption(findings)}" for findings in several if findings.findings]
     remarks = [f"{findings.study}: {line}" for findings in several for line in _remarks(findings)]
     metrics = list(dict.fromkeys(metric for findings in several for metric in compared_metrics(findings)))
@@ -93,7 +94,7 @@ def side_by_side(several: Sequence[Findings], *, width: int | None = None) -> st
 
 
 def markdown(findings: Findings) -> str:
-    """The same as Markdown tables."""
+    """The report as Markdown."""
     study = f"Study {marked_down(findings.study)}, family {findings.family}."
     lines = [f"# {marked_down(findings.question)}", "", study, ""]
     for one in tables_of(findings):
@@ -105,7 +106,7 @@ def markdown(findings: Findings) -> str:
 
 
 def latex(findings: Findings) -> str:
-    """The same as booktabs tables and a list, ready for \\input."""
+    """The report as booktabs tables and a list, ready for \\input."""
     parts = [
         _latex_table(one.head, one.rows, " ".join(f"{line}." for line in (one.note, *(one.remarks or ()))))
         for one in tables_of(findings)
@@ -119,8 +120,8 @@ def latex(findings: Findings) -> str:
 def as_json(findings: Findings) -> list[dict[str, Any]]:
     """One object per comparison: every field of its verdict, the runs behind it and the items that moved most.
 
-    across_tasks describes its two arms over all tasks, as papers print them; null with fewer than two tasks.
-    confirmed is of the study's searches, and the same in each.
+    across_tasks: the summary of its two arms over all tasks; null with fewer than two tasks. confirmed: of the
+    study's searches, the same in every object.
     """
     confirmed = [asdict(one) for one in findings.confirmed]
     together = {compared: asdict(one) for compared, one in summaries(findings).items()}
@@ -158,8 +159,8 @@ def write(
 ) -> Path:
     """Write report.html, report.md, report.tex, report.json and PNGs of the overviews; returns the HTML file.
 
-    links: run id -> where MLflow shows the run. each_png: a PNG of every comparison's seeds as well. Files of an
-    earlier report are replaced one by one, each whole. An overview too tall for a file is in the page alone.
+    links: run id -> its page in MLflow. each_png: also write a PNG of each comparison's seeds. Files of an earlier
+    report are replaced atomically, one by one. An overview too tall for a PNG is only in the page.
     """
     from orchestration.report import plots
     from orchestration.report.html import html
@@ -177,7 +178,7 @@ def write(
     pictures = {f"{name}.png": drawn[name].png for name in chosen}
     with written_to(folder):
         for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in drawn)):
-            if left.name not in pictures:  # of an earlier report, whose figures were others
+            if left.name not in pictures:  # of an earlier report with other plots
                 left.unlink(missing_ok=True)
         for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
             part = folder / f".{name}.part"
@@ -187,7 +188,7 @@ def write(
 
 
 def _remarks(findings: Findings) -> list[str]:
-    """One line for every claim that a mark in the table points to."""
+    """One line for every claim with a mark in the table."""
     return [f"* {row.claim}: {'; '.join(row.remarks)}" for row in claim_rows(findings) if row.remarks]
 
 
@@ -218,5 +219,5 @@ def _latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], note: str) 
 
 
 def _after_command(text: str) -> str:
-    """The text of LaTeX where it would else be read as an option of the command before it."""
+    """LaTeX text, protected from being read as an option of the command before it."""
     return f"{{}}{text}" if text.startswith(("[", "*")) else text

@@ -1,4 +1,4 @@
-"""The terms of a report: each is said where it first stands, by a pointer that rests on it, and all at the end."""
+"""The terms of a report: each is explained at its first place (as a tooltip), and all at the end."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ TERM = re.compile(rf"\b({'|'.join(map(re.escape, GLOSSARY))})\b")
 
 
 class Hover:
-    """Text in which each term bears its meaning where the page has it for the first time."""
+    """Marks up texts of one page: the first occurrence of each term gets its explanation as a tooltip."""
 
     def __init__(self) -> None:
-        self.said: set[str] = set()
+        self.explained: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
-        """The text for the page, escaped."""
-        return Markup(TERM.sub(self._told, str(escape(printable(text)))))
+        """The escaped text, with tooltips."""
+        return Markup(TERM.sub(self._with_tooltip, str(escape(printable(text)))))
 
-    def _told(self, found: re.Match[str]) -> str:
+    def _with_tooltip(self, found: re.Match[str]) -> str:
         term = found[0]
-        if term in self.said:
+        if term in self.explained:
             return term
-        self.said.add(term)
+        self.explained.add(term)
         return str(Markup('<abbr title="{}">{}</abbr>').format(GLOSSARY[term], term))

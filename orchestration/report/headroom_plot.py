@@ -1,4 +1,4 @@
-"""What follows the errors of a frozen encoder, before any training. Source: Hwang 2026, figure 2."""
+"""Plots which signals correlate with a frozen encoder's errors. Source: Hwang 2026, figure 2."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FOLLOWS, IS_LABEL = COLOURS["better"], COLOURS["worse"]
 
 
 def signals(found: Sequence[Headroom]) -> Figure:
-    """A panel per data set: of each signal the correlation with |cos - gold|, of each training target, hollow, the
-    correlation with 1 - gold.
+    """A panel per data set: for each signal its correlation with |cos - gold|, for each training target, with a
+    hollow mark, its correlation with 1 - gold.
 
-    The band holds the signals that follow nothing; the dashed line is where a target is the label. The second mark
-    is ours: the paper's bars show the first alone.
+    Signals within the band correlate with nothing; at the dashed line a target is the label itself. The hollow
+    marks are ours: the paper's bars show only the signals.
     """
     rows = [len(one.alignment) + len(one.target_is_label) for one in found]
     with styled():
@@ -36,7 +36,7 @@ def signals(found: Sequence[Headroom]) -> Figure:
 
 
 def _panel(axes: Axes, one: Headroom) -> None:
-    """A correlation that is not defined, of a constant, has its row and no mark."""
+    """A row for each correlation. An undefined one, of a constant, gets no mark."""
     marked = [(name, r, FOLLOWS, FOLLOWS) for name, r in one.alignment.items()]
     marked += [(name, r, IS_LABEL, PAPER) for name, r in one.target_is_label.items()]
     axes.axvspan(-ALIGNED, ALIGNED, color=FAINT, alpha=0.18, lw=0)

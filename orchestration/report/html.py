@@ -1,7 +1,7 @@
-"""The report as one HTML file: no network, readable on paper. The page itself is report.html.j2.
+"""The report as one HTML file that needs no network and can be printed. Its template is report.html.j2.
 
-Its content security policy holds the browser to that: nothing is fetched or sent, and nothing runs but report.js,
-which sorts and filters tables and is named there by its digest, whatever a name holds.
+The content security policy makes the browser fetch and send nothing, and run only report.js, which it knows by its
+digest and which sorts and filters tables. So no name in a study can run code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orchestration.report.tables import (
     MOST_PLACES,
     NONE,
     ClaimRow,
-    agreement_told,
+    agreement_words,
     anchor,
     answers,
     arm_cell,
@@ -53,13 +53,13 @@ GLYPHS = {
     "fails": "✗",
     "undecided": "○",
 }
-OVERVIEWS = ("forest", "curves", "distributions", "layers", "figures")  # plots that stand for all runs or claims
+OVERVIEWS = ("forest", "curves", "distributions", "layers", "figures")  # plots of all runs or claims
 ITEMS_SHOWN, TROUBLES_SHOWN = 10, 3
-ITEM_LETTERS, TEXT_LETTERS = 90, 400  # of an item's text where several stand in a line, and in a line of its own
+ITEM_LETTERS, TEXT_LETTERS = 90, 400  # the most of an item's text, with several in a line, and with one
 
 
 class Trouble(NamedTuple):
-    """Something that failed: what, the detail, and the anchor that shows more."""
+    """Something that failed: what, a detail, and the id in the page of the place with more."""
 
     what: str
     detail: str
@@ -67,7 +67,7 @@ class Trouble(NamedTuple):
 
 
 def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str] | None = None) -> str:
-    """The whole page. pictures: from `plots.every`; links: run id -> where MLflow shows that run, where known."""
+    """The whole page. pictures: from `plots.every`. links: run id -> its page in MLflow, if known."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
@@ -87,7 +87,7 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
 
 
 def _shown(value: Any) -> Any:
-    """What the template prints: plain text on one line, the page's own markup as it is."""
+    """A value for the template: plain text made printable, the page's own markup unchanged."""
     return printable(value) if type(value) is str else value
 
 
@@ -125,7 +125,7 @@ def _context(findings: Findings, pictures: Mapping[str, Picture], links: Mapping
 
 
 def _places(findings: Findings) -> dict[str, str]:
-    """What plots lead to: id in the page -> the run or the claim that stands there."""
+    """The targets of links in plots: id in the page -> the name of its run or claim."""
     several = len(findings.backbones) > 1
     runs = {
         f"run-{row.id}": f"{row.arm}{f' on {row.backbone}' if several else ''}{of_seed(row.seed)}"
@@ -135,7 +135,7 @@ def _places(findings: Findings) -> dict[str, str]:
 
 
 def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
-    """Means by metric and arm on one backbone, and the run behind every value: {(metric, arm): {seed: run}}."""
+    """Means by metric and arm on one backbone, and the runs behind them: {(metric, arm): {seed: run}}."""
     runs = {arm: [row for row in findings.of(arm, backbone) if not row.selection] for arm in findings.arms}
     arms = [arm for arm, rows in runs.items() if rows]
     metrics = list(findings.metrics)
@@ -158,7 +158,7 @@ def _arm_table(findings: Findings, backbone: str) -> dict[str, Any]:
 
 
 def _widest(findings: Findings) -> dict[str, float]:
-    """Metric -> how far the bars of its comparisons reach from zero: each metric has a scale of its own."""
+    """Metric -> the farthest that the bars of its comparisons reach from zero, which is its scale."""
     found: dict[str, float] = {}
     for finding in findings.findings:
         verdict = finding.verdict
@@ -169,13 +169,13 @@ def _widest(findings: Findings) -> dict[str, float]:
 
 
 def _bar(finding: Finding, widest: float) -> dict[str, float] | None:
-    """Where interval and mean lie between -widest and widest, in per cent from the left; None without them."""
+    """Positions of interval and mean between -widest and widest, in per cent from the left; None if unknown."""
     verdict = finding.verdict
     low, mean, high = verdict.ci_low, verdict.delta_mean, verdict.ci_high
     if not (known(low) and known(mean) and known(high) and widest > 0):
         return None
-    at = {name: 50 + 48 * value / widest for name, value in (("low", low), ("mean", mean), ("high", high))}
-    return {"left": at["low"], "width": at["high"] - at["low"], "mean": at["mean"]}
+    position = {name: 50 + 48 * value / widest for name, value in (("low", low), ("mean", mean), ("high", high))}
+    return {"left": position["low"], "width": position["high"] - position["low"], "mean": position["mean"]}
 
 
 def _claim(
@@ -191,15 +191,15 @@ def _claim(
         "anchor": anchor(verdict),
         "glyph": GLYPHS[row.kind],
         "tone": row.kind.replace(" ", "-"),
-        "agree": agreement_told(finding),
+        "agree": agreement_words(finding),
         "places": decimals(verdict),
         "answers": answers(verdict),
         "each_run": each_run(verdict),
         "bar": _bar(finding, widest),
         "plot": drawn.get(f"seeds-{anchor(verdict)}", ""),
         "items": (("Largest wins", wins), ("Largest losses", losses)) if wins or losses else (),
-        "told": finding.shown_moves,
-        "taken": {item: _taken(findings, finding, told) for item, told in finding.taken_for.items()},
+        "moves": finding.shown_moves,
+        "taken": {item: _taken(findings, finding, confused) for item, confused in finding.taken_for.items()},
         "texts": {
             name: _cut(text, TEXT_LETTERS) for name, text in findings.item_texts.get(verdict.metric, {}).items()
         },
@@ -207,7 +207,7 @@ def _claim(
 
 
 def _trouble(findings: Findings) -> list[Trouble]:
-    """Where it fails, most serious first; of each kind the worst few."""
+    """What failed, the most serious kind first, the worst few of each kind."""
     failed = [
         Trouble(f"{row.arm}{of_seed(row.seed)} failed", row.problem, f"run-{row.id}")
         for row in findings.with_status("failed")
@@ -245,43 +245,43 @@ def _trouble(findings: Findings) -> list[Trouble]:
 
 
 def _item_words(findings: Findings, finding: Finding, item: ItemDelta) -> str:
-    """An item as a person reads it: its text, else its name, and what the treatment took it for, each cut."""
+    """An item in words: its text, else its name, and what the treatment confused it with, each cut."""
     texts = findings.item_texts.get(finding.verdict.metric, {})
-    told = finding.taken_for.get(item.item_id, ())
-    taken = [texts.get(one.other, one.other) for one in told if one.arm == finding.verdict.treatment]
+    confusions = finding.taken_for.get(item.item_id, ())
+    taken = [texts.get(one.other, one.other) for one in confusions if one.arm == finding.verdict.treatment]
     return ", taken for ".join(
         _cut(text, ITEM_LETTERS) for text in (texts.get(item.item_id, item.item_id), *taken)
     )
 
 
 def _cut(text: str, letters: int) -> str:
-    """As many of its first words as there is room for."""
+    """The text, cut behind the last word that fits."""
     return text if len(text) <= letters else f"{text[:letters].rsplit(' ', 1)[0]} …"
 
 
-def _taken(findings: Findings, finding: Finding, told: Sequence[TakenFor]) -> list[str]:
-    """What each arm took an item for, a line for each: `B0 took it for "a short poem" in 5 of 8 runs`."""
+def _taken(findings: Findings, finding: Finding, confusions: Sequence[TakenFor]) -> list[str]:
+    """A line for each arm with what it confused an item with: `B0 took it for "a short poem" in 5 of 8 runs`."""
     texts = findings.item_texts.get(finding.verdict.metric, {})
-    often = [f" in {one.times} of {one.runs} runs" if one.runs > 1 else "" for one in told]
+    often = [f" in {one.times} of {one.runs} runs" if one.runs > 1 else "" for one in confusions]
     return [
         f"{one.arm} took it for “{_cut(texts.get(one.other, one.other), TEXT_LETTERS)}”{times}"
-        for one, times in zip(told, often, strict=True)
+        for one, times in zip(confusions, often, strict=True)
     ]
 
 
 def _first(troubles: list[Trouble], place: str, kind: str) -> list[Trouble]:
-    """The first few of a kind, and how many more there are."""
+    """The first few troubles of a kind, and a last one with the number of others."""
     more = len(troubles) - TROUBLES_SHOWN
     return troubles[:TROUBLES_SHOWN] + ([Trouble(f"{more} more {kind}", "", place)] if more > 0 else [])
 
 
 def _losses(finding: Finding) -> list[ItemDelta]:
-    """Items the treatment lost, the largest loss first."""
+    """The items on which the treatment lost, the largest loss first."""
     return sorted((item for item in finding.shown_moves.items if item.delta < 0), key=lambda item: item.delta)
 
 
 def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:
-    """(settings on which the arms differ, settings they share with their value)."""
+    """The names of settings in which the arms differ, and the shared settings with their values."""
     names = list(dict.fromkeys(name for settings in arms.values() for name in settings))
     shared = {}
     for name in names:
@@ -296,6 +296,6 @@ def _figure(value: float | None, places: int, signed: bool = False) -> str:
 
 
 def _score(value: float | None) -> str:
-    """Of a single run: four decimals, and more where those would show nothing."""
+    """A score of a single run with four decimals, or more if those would show only zeros."""
     tiny = known(value) and 0 < abs(value) < 1e-4
     return _figure(value, MOST_PLACES if tiny else 4)

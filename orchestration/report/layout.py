@@ -1,4 +1,4 @@
-"""Rows of text on a terminal: in columns where they fit, else each row as a short list below its name."""
+"""Lays out rows of text on a terminal: in columns if they fit, else each row as a list below its first cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GAP = "   "
 
 
 def laid_out(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Lines of a table of at most `width` cells where that can be; None: one line a row, however long."""
+    """The lines of a table, in `width` cells if possible; None: one line a row, of any length."""
     from rich.cells import cell_len
 
     lines = aligned([head, *rows])
@@ -20,7 +20,7 @@ def laid_out(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | No
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns three blanks apart, as wide as their widest cell is on a terminal."""
+    """The rows as lines, with columns as wide as their widest cell and three blanks apart."""
     from rich.cells import cell_len, set_cell_size
 
     shown = [[printable(cell) for cell in row] for row in rows]
@@ -32,5 +32,5 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _listed(head: Sequence[str], row: Sequence[str]) -> list[str]:
-    """The row's first cell, and below it a line for each other column."""
+    """A line with the first cell, and an indented line for each other column."""
     return [printable(row[0]), *(f"  {line}" for line in aligned(list(zip(head[1:], row[1:], strict=True))))]

@@ -1,4 +1,4 @@
-"""The Methods paragraph of a paper, written from what was done: recipes, seeds, tests, corrections, versions."""
+"""Writes the Methods paragraphs for a paper from the findings: recipes, seeds, tests, corrections, versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Findings
 
-SHARED = {  # by runs of one seed: random stream -> what is drawn from it. A script's streams are its own
+SHARED = {  # random stream -> what runs of one seed share by it; a script has streams of its own
     "data": "the order of the data",
     "init": "the initialisation of what they have in common",
     "negatives": "the negatives that they draw",
@@ -24,7 +24,7 @@ LIBRARIES = ("semray", "torch", "transformers", "deepspeed", "sentence-transform
 
 
 def methods(findings: Findings) -> str:
-    """Plain sentences that hold for this study, to be shortened, not to be believed beyond it."""
+    """Sentences about this study, for the author of a paper to shorten."""
     verdicts = [finding.verdict for finding in findings.findings if not finding.verdict.part_of]
     declared = [verdict for verdict in verdicts if not verdict.exploratory]
     judged = (
@@ -42,78 +42,78 @@ def _runs(findings: Findings) -> str:
     ]
     untrained = [arm for arm in findings.arms if arm not in trained]
     encoders = [Path(name).name for name in findings.backbones if is_encoder(name)]
-    said = f"We compared {_listed(list(findings.arms))}{f' on {_listed(encoders)}' if encoders else ''}."
+    text = f"We compared {_listed(list(findings.arms))}{f' on {_listed(encoders)}' if encoders else ''}."
     if trained:
-        said += _seeds(findings, trained)
+        text += _seeds(findings, trained)
     if untrained:
         verbs = ("is", "stands") if len(untrained) == 1 else ("are", "stand")
-        said += f" {_listed(untrained)} {verbs[0]} not trained and {verbs[1]} beside every seed with one result."
-    return said
+        text += f" {_listed(untrained)} {verbs[0]} not trained and {verbs[1]} beside every seed with one result."
+    return text
 
 
 def _seeds(findings: Findings, trained: list[str]) -> str:
-    """How many seeds each trained arm has on a backbone, and what runs of one seed share."""
-    places = {(row.arm, row.backbone): set[int]() for row in findings.runs if row.seed is not None}
+    """Sentences on how many seeds each trained arm has on a backbone, and what runs of one seed share."""
+    seeds_of = {(row.arm, row.backbone): set[int]() for row in findings.runs if row.seed is not None}
     for row in findings.with_status("finished"):
         if row.seed is not None:
-            places[row.arm, row.backbone].add(row.seed)
-    seeds, counts = sorted(set().union(*places.values())), sorted(map(len, places.values()))
+            seeds_of[row.arm, row.backbone].add(row.seed)
+    seeds, counts = sorted(set().union(*seeds_of.values())), sorted(map(len, seeds_of.values()))
     if not seeds:
         return f" No run of a trained recipe ({_listed(trained)}) is finished."
     if counts[0] == len(seeds):
-        said = f" Each trained recipe ({_listed(trained)}) was run with {counted(len(seeds), 'random seed')}"
+        text = f" Each trained recipe ({_listed(trained)}) was run with {counted(len(seeds), 'random seed')}"
     else:
         least = f"{counts[0]} to " * (counts[0] != counts[-1])
-        said = f" The trained recipes ({_listed(trained)}) were run with {least}{counts[-1]} of "
-        said += counted(len(seeds), "random seed")
+        text = f" The trained recipes ({_listed(trained)}) were run with {least}{counts[-1]} of "
+        text += counted(len(seeds), "random seed")
     shared = [words for stream, words in SHARED.items() if stream in family(findings.family).streams]
     return (
-        f"{said}{_span(seeds)}; recipes with the same seed "
+        f"{text}{_span(seeds)}; recipes with the same seed "
         f"{f'share {_listed(shared)}' if shared else 'are paired, whatever they make of it'}."
     )
 
 
 def _judged(findings: Findings, declared: list[Verdict], late: int) -> str:
-    said = f"{counted(len(declared), 'comparison')} {'was' if len(declared) == 1 else 'were'} declared before "
-    said += (
+    text = f"{counted(len(declared), 'comparison')} {'was' if len(declared) == 1 else 'were'} declared before "
+    text += (
         f"the first run (SHA-256 of the declaration: {findings.declared})." if findings.declared else "the runs."
     )
-    said += _tested([finding.verdict for finding in findings.findings if not finding.verdict.exploratory])
+    text += _tested([finding.verdict for finding in findings.findings if not finding.verdict.exploratory])
     corrected = {verdict.group: verdict.family_size for verdict in declared if verdict.family_size > 1}
     if corrected:
         sizes = _listed([f"{size}{f' of {group}' if group else ''}" for group, size in corrected.items()])
-        said += (
+        text += (
             f" p-values are adjusted with Holm's method over {sizes} hypotheses; intervals are 95 %, unadjusted."
         )
     if late:
-        said += (
+        text += (
             f" {counted(late, 'further comparison')}, made or given other seeds or rows later, "
             f"{'is' if late == 1 else 'are'} exploratory."
         )
-    return said
+    return text
 
 
 def _tested(verdicts: list[Verdict]) -> str:
-    """The tests behind verdicts, those of the parts of a joint claim among them."""
-    said = ""
+    """Sentences on the tests of these verdicts, including those of parts of joint claims."""
+    text = ""
     tests = tests_of([verdict for verdict in verdicts if verdict.parts is None])
     if tests:
-        said += f" Differences are paired by seed and tested with the {_listed(tests)}"
-        said += f" test{'s' * (len(tests) > 1)} at a level of {verdicts[0].alpha:g}."
+        text += f" Differences are paired by seed and tested with the {_listed(tests)}"
+        text += f" test{'s' * (len(tests) > 1)} at a level of {verdicts[0].alpha:g}."
     if GROWING in tests:
-        said += (
+        text += (
             " Seeds were added to the recipes of open comparisons, with a look after each; the e-process and its "
             "intervals hold at every look."
         )
     if futile := [verdict.claim for verdict in verdicts if verdict.hopeless and not verdict.part_of]:
-        said += f" {_listed(futile)} {'was' if len(futile) == 1 else 'were'} given up for futility."
+        text += f" {_listed(futile)} {'was' if len(futile) == 1 else 'were'} given up for futility."
     if any(known(verdict.tost_p) for verdict in verdicts):
-        said += " Equivalence was tested with two one-sided tests against a margin declared beforehand."
+        text += " Equivalence was tested with two one-sided tests against a margin declared beforehand."
     if any("crossed t" in test for test in tests):
-        said += " Where items were sampled from the task, their chance is counted beside that of the seeds."
+        text += " Where items were sampled from the task, their chance is counted beside that of the seeds."
     if joint := tests_of([verdict for verdict in verdicts if verdict.parts is not None]):
-        said += f" A claim of several parts is judged by the p-values of its parts ({_listed(joint)})."
-    return said
+        text += f" A claim of several parts is judged by the p-values of its parts ({_listed(joint)})."
+    return text
 
 
 def _record(findings: Findings) -> str:

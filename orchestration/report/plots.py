@@ -1,4 +1,4 @@
-"""The plots of a study: forest, seed by seed, learning curves. Each is a matplotlib Figure, saved as SVG or PNG.
+"""The plots of a study: forest, seeds, learning curves, distributions. Each is a matplotlib Figure.
 
 In the SVG every point links to its run, and the colours follow the page's light or dark scheme (drawing.py).
 """
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from evaluators.significance.verdict import Verdict
     from orchestration.verdicts.findings import Distribution, Finding, Findings, RunRow
 
-CURVES_SHOWN = 200  # runs whose curves are told apart; of more a page holds megabytes
+CURVES_SHOWN = 200  # runs that get a curve each; more would add megabytes to the page
 
 
-@lru_cache(maxsize=2)  # drawn once for the report's files, its page and the tracking server
+@lru_cache(maxsize=2)  # one drawing for files, page and tracking server
 def every(findings: Findings) -> Mapping[str, Picture]:
-    """Name -> plot: forest, seeds-<comparison>, curves, distributions, layers, figures, as far as there are."""
+    """Name -> plot: forest, seeds-<comparison>, curves, distributions, layers, figures; those with data."""
     drawn = {"forest": picture(forest(findings), "forest")} if findings.findings else {}
     for finding in findings.findings:
         if finding.verdict.per_seed:
@@ -62,7 +62,7 @@ def every(findings: Findings) -> Mapping[str, Picture]:
 def forest(findings: Findings) -> Figure:
     """Mean paired difference and 95 % interval of every comparison, a panel per metric, a tick per seed.
 
-    A joint claim has no one difference; its parts have.
+    Joint claims are left out, as only their parts have a difference.
     """
     by_metric: dict[str, list[Finding]] = {}
     for finding in (one for one in findings.findings if one.verdict.parts is None):
@@ -94,7 +94,7 @@ def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bo
 
 
 def _row_name(finding: Finding, several: bool) -> str:
-    """What a row compares; the backbone on a second line, and the claim on one of its own where all is long."""
+    """The label of a row: claim and arms, on two lines if long, and the backbone on another."""
     verdict = finding.verdict
     arms = f"{short_name(verdict.treatment)} − {short_name(verdict.control)}"
     name = f"{short_name(verdict.claim)}:" + ("  " if len(verdict.claim + arms) <= ROW else "\n") + arms
@@ -106,16 +106,16 @@ def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
     _margin(axes.fill_betweenx, [row - 0.3, row + 0.3], verdict.margin)
     deltas = [pair["delta"] for pair in verdict.per_seed if known(pair["delta"])]
     ticks = [[delta, delta, nan] for delta in deltas], [[row + 0.16, row + 0.3, nan]] * len(deltas)
-    axes.plot(*map(np.ravel, ticks), color=colour, lw=1.1, alpha=0.75)  # one line with gaps: one path on the page
+    axes.plot(*map(np.ravel, ticks), color=colour, lw=1.1, alpha=0.75)  # one line with gaps is one path in the SVG
     if known(verdict.ci_low) and known(verdict.ci_high):
         axes.plot([verdict.ci_low, verdict.ci_high], [row, row], color=colour, lw=2, solid_capstyle="butt")
     if known(verdict.delta_mean):
         _mark(axes, verdict.delta_mean, row, verdict).set_url(f"#{anchor(verdict)}")
     alike = "one run each" if finding.one_run else "alike at every seed"
-    told = alike if verdict.seedless else f"{agreement(verdict)} seeds"
-    said = verdict.verdict if verdict.parts else f"{verdict.verdict}, {told}"
+    seeds = alike if verdict.seedless else f"{agreement(verdict)} seeds"
+    words = verdict.verdict if verdict.parts else f"{verdict.verdict}, {seeds}"
     axes.annotate(
-        f"{difference(verdict)}\n{said}",
+        f"{difference(verdict)}\n{words}",
         (1.02, row),
         xycoords=("axes fraction", "data"),
         va="center",
@@ -125,20 +125,20 @@ def _forest_row(axes: Axes, row: int, finding: Finding) -> None:
 
 
 def _mark(axes: Axes, x: float, y: float, verdict: Verdict) -> Line2D:
-    """The verdict's own mark; hollow while nothing is decided, or when the claim came after the results."""
+    """The mark of the verdict, hollow if it is undecided or exploratory."""
     colour = COLOURS[verdict.verdict]
     hollow = verdict.verdict == "undecided" or verdict.exploratory
     return axes.plot(x, y, MARKS[verdict.verdict], ms=7, color=colour, mfc=PAPER if hollow else colour)[0]
 
 
 def _margin(fill: Callable[..., object], across: Sequence[float], margin: float | None) -> None:
-    """The band of differences too small to matter, where one was declared."""
+    """The band of differences within the declared margin, if there is one."""
     if margin is not None:
         fill(across, -margin, margin, color=FAINT, alpha=0.18, lw=0)
 
 
 def pairs(finding: Finding) -> Figure:
-    """Every seed under both arms, joined, beside the paired differences with their mean and 95 % interval."""
+    """Every seed's score in both arms, joined by a line; beside it the differences with mean and 95 % interval."""
     verdict = finding.verdict
     complete = complete_pairs(verdict)
     with styled():
@@ -163,7 +163,7 @@ def _slope(axes: Axes, finding: Finding, pair: Mapping[str, float]) -> None:
         (1, pair["treatment"], finding.treatment_runs),
     ):
         (point,) = axes.plot(x, value, MARKS[word], ms=5.5, color=COLOURS[word])
-        if seed in runs and " - " not in runs[seed]:  # a gain is of two runs
+        if seed in runs and " - " not in runs[seed]:  # a gain has two runs and no link
             point.set_url(f"#run-{runs[seed]}")
 
 
@@ -181,8 +181,8 @@ def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]
         axes.plot([middle, middle], [verdict.ci_low, verdict.ci_high], color=colour, lw=2, solid_capstyle="butt")
     if known(verdict.delta_mean):
         _mark(axes, middle, verdict.delta_mean, verdict)
-    every = max(1, (len(complete) + 7) // 8)
-    ticks = list(range(0, len(complete), every))
+    spacing = max(1, (len(complete) + 7) // 8)
+    ticks = list(range(0, len(complete), spacing))
     names = ["run"] if verdict.seedless else [f"{int(complete[rank]['seed'])}" for rank in ticks]
     axes.set_xticks([*ticks, middle], [*names, "mean"])
     axes.set_xlim(-0.7, middle + 0.7)
@@ -190,10 +190,10 @@ def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]
 
 
 def curves(findings: Findings) -> Figure:
-    """Training loss of every run by step, one panel per arm and backbone with a curve; there must be one.
+    """Training loss of every run by step, one panel per arm and backbone with curves. There must be a curve.
 
-    Panels have their own scale: losses of different recipes are not comparable. Of more than CURVES_SHOWN runs,
-    those that share their steps are shown by their mean and its band alone.
+    Panels have their own scale, as losses of different recipes are not comparable. With more than CURVES_SHOWN
+    runs, those that share their steps are shown only by their mean and its band.
     """
     groups = {
         (arm, backbone): [row for row in findings.of(arm, backbone) if row.curve]
@@ -212,18 +212,18 @@ def curves(findings: Findings) -> Figure:
 
 
 def _curve_panel(axes: Axes, rows: Sequence[RunRow], *, each: bool) -> None:
-    """A faint line per seed, linked to its run; at shared steps their mean and a band of one sd.
+    """A faint line per seed, linked to its run; their mean and a band of one sd if they share their steps.
 
-    each: lines of single runs beside their mean too.
+    each: whether single runs are drawn beside their mean.
     """
     shared = {tuple(step for step, _ in row.curve) for row in rows}
-    together = len(rows) > 1 and len(shared) == 1
-    for row in rows if each or not together else ():
+    with_mean = len(rows) > 1 and len(shared) == 1
+    for row in rows if each or not with_mean else ():
         steps, losses = zip(*row.curve, strict=True)
-        width, alpha = (0.6, 0.25) if together else (0.9, 0.8)
+        width, alpha = (0.6, 0.25) if with_mean else (0.9, 0.8)
         (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=width, alpha=alpha)
         line.set_url(f"#run-{row.id}")
-    if together:
+    if with_mean:
         losses_of = np.array([[loss for _, loss in row.curve] for row in rows])  # (seeds, steps)
         means, spread = losses_of.mean(0), losses_of.std(0, ddof=1)
         (steps,) = shared
@@ -236,9 +236,9 @@ def distributions(findings: Findings) -> Figure:
     """Share of the items by value, a line per part and a tick at its mean, one panel per arm and backbone."""
     with styled():
         figure, panels = grid(len(findings.distributions), 1.6, 0.6, sharex=True)
-        for axes, found in zip(panels.flat, findings.distributions, strict=False):
-            _distribution_panel(axes, found)
-            axes.set_title(panel_name(findings, found.arm, found.backbone))
+        for axes, distribution in zip(panels.flat, findings.distributions, strict=False):
+            _distribution_panel(axes, distribution)
+            axes.set_title(panel_name(findings, distribution.arm, distribution.backbone))
         panels[-1, 0].set_xlabel(findings.distributions[0].quantity)
         panels[0, 0].set_ylabel("share of items")
         figure.legend(
@@ -247,11 +247,11 @@ def distributions(findings: Findings) -> Figure:
     return figure
 
 
-def _distribution_panel(axes: Axes, found: Distribution) -> None:
-    for (part, counts), (colour, dash) in zip(found.counts.items(), cycle(LINES)):
-        width = (found.high - found.low) / len(counts)
-        edges = [found.low + width * place for place in range(len(counts) + 1)]
+def _distribution_panel(axes: Axes, distribution: Distribution) -> None:
+    for (part, counts), (colour, dash) in zip(distribution.counts.items(), cycle(LINES)):
+        width = (distribution.high - distribution.low) / len(counts)
+        edges = [distribution.low + width * edge for edge in range(len(counts) + 1)]
         shares = [count / sum(counts) for count in counts]
         axes.stairs(shares, edges, color=colour, ls=dash, lw=1.1, label=part)
-        axes.plot([found.means[part]], [0], marker=3, ms=6, color=colour, clip_on=False)
+        axes.plot([distribution.means[part]], [0], marker=3, ms=6, color=colour, clip_on=False)
     axes.margins(x=0.02)

@@ -1,7 +1,7 @@
-"""Every seed of a comparison, as SVG for the page: each under both arms, joined, beside the paired differences.
+"""Draws the seeds of a comparison as SVG for the page: scores in both arms, joined, and the paired differences.
 
-Written by hand: of a hundred comparisons a plotting library takes half a minute and six megabytes. Its sister for
-paper is `plots.pairs`. Colours are the page's variables, so that they follow its light or dark scheme.
+The SVG is written by hand: for a hundred comparisons matplotlib takes half a minute and six megabytes. The same
+plot as a file is `plots.pairs`. Colours are the page's variables, so that they follow its light or dark scheme.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, TOP, BOTTOM = 317.0, 194.0, 22.0, 172.0  # points; panels lie between top and bottom
 LEFT, RIGHT = (44.0, 174.0), (222.0, 304.0)  # from and to of each panel
-NAME = 18.0  # points that the name of a place takes
-TICKS = 5  # at most so many, about
-STEPS = ((1, 0), (2, 0), (2.5, 1), (5, 0), (10, -1))  # from tick to tick, and how many decimals each has
-PLACES = 6  # of a tick, at most: smaller ones are written as 2e-08
-FINEST = 1e-12  # of a value: what lies closer together is drawn at one height
+NAME = 18.0  # points that the name of a tick takes
+TICKS = 5  # about so many at most
+STEPS = ((1, 0), (2, 0), (2.5, 1), (5, 0), (10, -1))  # (distance of ticks, decimals of their labels)
+PLACES = 6  # most decimals of a tick; smaller values are written as 2e-08
+FINEST = 1e-12  # relative distance below which values are drawn at one height
 MARKS = {
     "better": "m-3 2.6h6l-3-5.2z",
     "worse": "m-3-2.6h6l-3 5.2z",
     "equivalent": "m-3.5 0l3.5-3.5l3.5 3.5l-3.5 3.5z",
     "not worse": "m-2.6-3v6l5.2-3z",
     "undecided": "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
-}  # drawn from the point that they stand for
+}  # paths, relative to the point that they mark
 TONES = {"better": "better", "worse": "worse", "equivalent": "equivalent", "not worse": "equivalent"}
 
 
 class Scale(NamedTuple):
-    """Values between low and high, upwards on the page."""
+    """Maps values from low to high to heights in the picture."""
 
     low: float
     high: float
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
 
     @staticmethod
     def around(values: Sequence[float]) -> Scale:
-        """With a margin of a twentieth on both sides; values that are equal, or nearly, get room of their own."""
+        """A scale around these values with a margin of a twentieth, also if they are equal or nearly so."""
         low, high = min(values), max(values)
         size = max(abs(low), abs(high))
         apart = high - low if high - low > FINEST * size else 0.0
@@ -55,7 +55,7 @@ class Scale(NamedTuple):
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round values within, and how they are written."""
+        """Round values within the scale, and their labels."""
         rough = (self.high - self.low) / TICKS
         exponent = math.floor(math.log10(rough))
         size, more = next(one for one in STEPS if one[0] * 10.0**exponent >= rough)
@@ -68,7 +68,7 @@ class Scale(NamedTuple):
 
 
 def seeds_svg(finding: Finding) -> str:
-    """An `<svg>` element whose points link to their runs; `pairs` of plots.py says what it shows."""
+    """An `<svg>` element whose points link to their runs; it shows what `plots.pairs` shows."""
     verdict = finding.verdict
     complete = complete_pairs(verdict)
     parts = [*_slopes(finding, complete), *_deltas(finding, complete)] if complete else []
@@ -80,7 +80,7 @@ def seeds_svg(finding: Finding) -> str:
 
 
 def _slopes(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    """A line a seed: solid where the treatment wins, dashed where it does not."""
+    """A line for each seed, solid if the treatment wins, else dashed."""
     verdict = finding.verdict
     scale = Scale.around([pair[arm] for pair in complete for arm in ("treatment", "control")])
     margin = (LEFT[1] - LEFT[0]) / 6
@@ -104,20 +104,20 @@ def _slopes(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterat
 
 
 def _deltas(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    """The differences in the order of their seeds, and their mean with its 95 % interval behind them."""
+    """The differences in the order of their seeds, and behind them their mean with its 95 % interval."""
     verdict = finding.verdict
-    own = [verdict.ci_low, verdict.ci_high, verdict.delta_mean]
+    results = [verdict.ci_low, verdict.ci_high, verdict.delta_mean]
     margin = [] if verdict.margin is None else [-verdict.margin, verdict.margin]
-    scale = Scale.around([*(pair["delta"] for pair in complete), *filter(known, own), *margin, 0.0])
+    scale = Scale.around([*(pair["delta"] for pair in complete), *filter(known, results), *margin, 0.0])
     middle, room = len(complete) + 0.6, len(complete) + 2.0
 
     def across(rank: float) -> float:
         return round(RIGHT[0] + (RIGHT[1] - RIGHT[0]) * (rank + 0.7) / room, 1)
 
-    every = max(1, (len(complete) + 7) // 8)
+    spacing = max(1, (len(complete) + 7) // 8)
     names = [
         (across(rank), "run" if verdict.seedless else f"{int(complete[rank]['seed'])}")
-        for rank in range(0, len(complete), every)
+        for rank in range(0, len(complete), spacing)
         if across(middle) - across(rank) >= NAME
     ]
     title = "difference" if verdict.seedless else "difference by seed"
@@ -147,7 +147,7 @@ def _deltas(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterat
 def _frame(
     ends: tuple[float, float], scale: Scale, names: Sequence[tuple[float, str]], title: str
 ) -> Iterator[str]:
-    """Axes with their ticks, what stands below each place, and a title."""
+    """Axes with ticks, labels below, and a title."""
     left, right = ends
     ticks = [(scale(value), text) for value, text in scale.ticks]
     axes = [f"M{left:g} {TOP:g}V{BOTTOM:g}H{right:g}"]
@@ -162,6 +162,6 @@ def _frame(
 
 
 def _linked(path: str, run: str) -> str:
-    """A mark that leads to its run's row; that of a gain, which is of two runs, leads nowhere."""
+    """A mark that links to its run's row; a gain has two runs and no link."""
     mark = f'<path d="{path}"/>'
     return f'<a href="#run-{escape(run)}">{mark}</a>' if run and " - " not in run else mark

@@ -1,4 +1,4 @@
-"""What the verdicts of a study come to, in a sentence: read last on the terminal, before what to type next."""
+"""Sums up the verdicts of a study in one sentence, for the end of the terminal's output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMED = 5  # claims listed by name
 
 
 def in_short(findings: Findings) -> str:
-    """How many claims came out as declared, which did not, and which are open; "" for a study without claims."""
+    """Which claims came out as declared, which did not, and which are open; "" for a study without claims."""
     whole = [finding.verdict for finding in findings.findings if not finding.verdict.part_of]
     verdicts = [verdict for verdict in whole if not verdict.exploratory]
     late = [verdict.claim for verdict in whole if verdict.exploratory]

@@ -1,6 +1,6 @@
-"""The words and figures every form of the report shares: rows of text, ready to be laid out.
+"""Words, figures and rows of tables that all forms of the report share.
 
-Differences are oriented: positive favours the treatment, also where smaller is better.
+Differences are oriented: positive favours the treatment, even if smaller is better.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NONE = "–"
 MOST_PLACES = 6  # decimals of a figure
-PUBLISHED = "published"  # a column where a paper's figure is known of any claim
+PUBLISHED = "published"  # a column that is shown if a paper prints a figure for a claim
 FLAGS = {
     "check_arms_differ": "both score the same at every seed: the metric may be at its end, or the arms alike",
     "degenerate": "its differences are equal at all seeds: there is no noise to hold them against",
@@ -49,14 +49,14 @@ class ClaimRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmCell:
-    """What one arm reached on one metric: "0.512 ± 0.003" over n seeds."""
+    """The result of one arm on one metric: "0.512 ± 0.003" over n seeds."""
 
     text: str
     n: int
 
 
 def anchor(verdict: Verdict) -> str:
-    """The comparison's name inside a page or a file name: no other comparison has it."""
+    """A unique name of the comparison for ids in a page and for file names."""
     return f"claim-{slug(json.dumps([verdict.claim, verdict.backbone, verdict.metric], ensure_ascii=False))}"
 
 
@@ -83,14 +83,14 @@ def _claim_row(finding: Finding, several: bool) -> ClaimRow:
 
 
 def agreement(verdict: Verdict) -> str:
-    """How many paired seeds point the way of the verdict, or else of the mean: "8/8"; none without a mean or where
-    no seed moves either arm."""
-    told = verdict.sign_agreement is not None and not verdict.seedless
-    return f"{verdict.k_agree}/{verdict.n_seeds}" if told else NONE
+    """How many paired seeds agree with the verdict, else with the mean, in sign: "8/8"; NONE without a mean, or
+    if seeds change neither arm."""
+    has_sign = verdict.sign_agreement is not None and not verdict.seedless
+    return f"{verdict.k_agree}/{verdict.n_seeds}" if has_sign else NONE
 
 
-def agreement_told(finding: Finding) -> str:
-    """The same as a reader is told it beside a verdict: "8/8 seeds agree"; empty where no mean has a sign."""
+def agreement_words(finding: Finding) -> str:
+    """The agreement in words beside a verdict: "8/8 seeds agree"; "" if no mean has a sign."""
     from evaluators.significance.wording import ALIKE, ONE_RUN
 
     if finding.verdict.seedless:
@@ -99,14 +99,14 @@ def agreement_told(finding: Finding) -> str:
 
 
 def remarks(verdict: Verdict) -> tuple[str, ...]:
-    """What keeps the verdict from being read at face value, beyond its own words."""
+    """Reservations about the verdict that its own words do not give."""
     found = []
     if verdict.as_expected is False:
         found.append(expected(verdict))
     if verdict.advice:
         found.append(verdict.advice)
-    if apart := _apart(verdict):
-        found.append(apart)
+    if conflict := _conflict(verdict):
+        found.append(conflict)
     if verdict.dropped:
         too_many = f": {TOO_MANY}" if "runs missing" in verdict.words else ""
         found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}{too_many}")
@@ -116,11 +116,11 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _apart(verdict: Verdict) -> str:
-    """Where sign flips decide on a difference, and the interval beside it, which is Student's, differs on 0."""
+def _conflict(verdict: Verdict) -> str:
+    """A remark if the sign-flip test and Student's interval disagree on whether the difference is 0; else ""."""
     flips = verdict.test is not None and "sign-flip" in verdict.test
-    asked = verdict.expect != "equivalent" or verdict.verdict in ("better", "worse")
-    if not (flips and asked and known(verdict.p) and known(verdict.ci_low) and known(verdict.ci_high)):
+    on_difference = verdict.expect != "equivalent" or verdict.verdict in ("better", "worse")
+    if not (flips and on_difference and known(verdict.p) and known(verdict.ci_low) and known(verdict.ci_high)):
         return ""
     holds = verdict.ci_low <= 0 <= verdict.ci_high
     if holds == (verdict.p > verdict.alpha):
@@ -130,19 +130,19 @@ def _apart(verdict: Verdict) -> str:
 
 
 def expected(verdict: Verdict) -> str:
-    """What was declared: "expected not worse", "expected all of 2 to hold"."""
+    """The declared expectation: "expected not worse", "expected all of 2 to hold"."""
     return f"expected {verdict.expect.replace('_', ' ')}{' to hold' if verdict.parts else ''}"
 
 
 def answers(verdict: Verdict) -> str:
-    """Each corrected p behind the verdict with its question, the deciding one first: "difference p = .012"."""
+    """The corrected p values of the verdict with their questions, the deciding first: "difference p = .012"."""
     from evaluators.significance.wording import questions
 
     return ", ".join(f"{one.asked} p {p_text(one.adjusted)}" for one in questions(verdict))
 
 
 def difference(verdict: Verdict) -> str:
-    """Mean delta and its 95 % interval, or the mean alone where one pair gives no interval."""
+    """Mean delta and its 95 % interval, or only the mean if there is no interval."""
     if not known(verdict.delta_mean):
         return NONE
     places = decimals(verdict)
@@ -153,7 +153,7 @@ def difference(verdict: Verdict) -> str:
 
 
 def decimals(verdict: Verdict) -> int:
-    """Enough places to show one digit of the interval's half width; three unless that needs more."""
+    """So many decimals that one digit of the interval's half width shows, at least three as a rule."""
     if known(verdict.ci_low) and known(verdict.ci_high):
         return places_for((verdict.ci_high - verdict.ci_low) / 2)
     return places_for(abs(verdict.delta_mean or 0.0))
@@ -168,14 +168,14 @@ def places_for(width: float) -> int:
 
 
 def figure(value: float, places: int, sign: str = "") -> str:
-    """With so many decimals; with three digits, as 1.54e-08, what the most of them would show as nothing."""
+    """The value with so many decimals; as 1.54e-08 if even the most decimals would show only zeros."""
     if places >= MOST_PLACES and 0 < abs(value) < 10.0**-MOST_PLACES:
         return f"{value:{sign}#.3g}"
     return f"{value:{sign}z.{places}f}"
 
 
 def p_text(p: float | None) -> str:
-    """`= .012`; below a ten-thousandth `< .0001`; near the level with as many digits as tell on which side."""
+    """`= .012`; `< .0001` below that; near the level, enough digits to see on which side of it p is."""
     if p is None or not known(p):
         return NONE
     if p < 1e-4:
@@ -184,18 +184,18 @@ def p_text(p: float | None) -> str:
 
 
 def known(value: float | None) -> TypeGuard[float]:
-    """Whether there is a number."""
+    """Whether the value is a finite number."""
     return value is not None and math.isfinite(value)
 
 
 def complete_pairs(verdict: Verdict) -> list[dict[str, float]]:
-    """The seeds that both arms have, to be drawn; of arms that no seed moves the first stands for all."""
+    """The pairs that both arms have, for plots; only the first if seeds change neither arm."""
     complete = [pair for pair in verdict.per_seed if known(pair["treatment"]) and known(pair["control"])]
     return complete[:1] if verdict.seedless else complete
 
 
 def each_run(verdict: Verdict) -> str:
-    """The tests of two correlations, one for each seed, as a range; "" where there are none."""
+    """The range of the tests that compare two correlations seed by seed; "" if there are none."""
     if not verdict.each_run:
         return ""
     statistics, ps = ([one[name] for one in verdict.each_run] for name in ("statistic", "p"))
@@ -209,13 +209,13 @@ def each_run(verdict: Verdict) -> str:
 
 
 def compared_metrics(findings: Findings) -> list[str]:
-    """The metrics a comparison names, in table order; all of them when nothing is compared."""
+    """The metrics that comparisons name, in table order; all metrics if there are no comparisons."""
     named = {finding.verdict.metric for finding in findings.findings}
     return [metric for metric in findings.metrics if metric in named] or list(findings.metrics)
 
 
 def arm_cell(values: Iterable[float]) -> ArmCell:
-    """Mean ± standard deviation over seeds (n - 1 in the denominator); a single value stands alone."""
+    """Mean ± standard deviation over seeds (n - 1 in the denominator); a single value without ±."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return ArmCell(text=NONE, n=0)
@@ -228,7 +228,7 @@ def arm_cell(values: Iterable[float]) -> ArmCell:
 
 
 def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, ...]]:
-    """Arm, backbone, and "0.512 ± 0.003 (8)" for each metric, for every arm of the study."""
+    """A row for every arm: its name, its backbone, and "0.512 ± 0.003 (8)" for each metric."""
 
     def cell(arm: str, backbone: str, metric: str) -> str:
         found = arm_cell(findings.values(arm, backbone, metric).values())
@@ -243,18 +243,18 @@ def arm_rows(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, ...]
 
 
 def any_published(several: Iterable[Findings]) -> bool:
-    """Whether a paper's figure is known of any claim."""
+    """Whether a paper prints a figure for any claim."""
     return any(finding.published for findings in several for finding in findings.findings)
 
 
 def claim_head(several: Iterable[Findings]) -> tuple[str, ...]:
-    """The head of a table of claims of one study or of several."""
+    """The head of a table of claims of these studies."""
     return (*CLAIM_HEAD, PUBLISHED) if any_published(several) else CLAIM_HEAD
 
 
 def claim_cells(findings: Findings, published: bool | None = None) -> list[tuple[str, ...]]:
-    """The rows below `claim_head`; a star points to the remarks. published: whether with that column."""
-    told = any_published([findings]) if published is None else published
+    """The rows below `claim_head`; a star points to the remarks. published: whether to add that column."""
+    with_published = any_published([findings]) if published is None else published
     return [
         (
             row.claim,
@@ -263,23 +263,23 @@ def claim_cells(findings: Findings, published: bool | None = None) -> list[tuple
             row.difference,
             row.agree,
             row.verdict + (" *" if row.remarks else ""),
-            *([row.published or NONE] if told else []),
+            *([row.published or NONE] if with_published else []),
         )
         for row in claim_rows(findings)
     ]
 
 
 def arm_cells(findings: Findings) -> list[tuple[str, ...]]:
-    """Head and rows of the table of arms on the compared metrics; names the backbone where there are several."""
+    """Head and rows of the table of arms on the compared metrics, with backbones if there are several."""
     metrics, several = compared_metrics(findings), len(findings.backbones) > 1
     rows = [("arm", "backbone", *metrics), *arm_rows(findings, metrics)]
     return rows if several else [(arm, *cells) for arm, _, *cells in rows]
 
 
 def cost_rows(findings: Findings) -> list[tuple[str, str, str, str, str, str]]:
-    """What training costs: arm, backbone, runs, seconds a step with their range, per 1,000 rows, against controls.
+    """Rows on training time: arm, backbone, runs, seconds a step with range, per 1,000 rows, against controls.
 
-    Controls are those that claims compare the arm with, on the same backbone.
+    Controls are the arms that claims compare the arm with, on the same backbone.
     """
     a_step = {(cost.arm, cost.backbone): cost.a_step for cost in findings.costs}
     controls: dict[str, dict[str, None]] = {}
@@ -309,7 +309,7 @@ def _seconds(value: float) -> str:
 
 
 def caption(findings: Findings) -> str:
-    """What the intervals are, how many seeds, which tests, what was corrected, how far pairing helped."""
+    """The caption of a table of claims: seeds, tests, corrections, correlation of arms, gain by pairing."""
     verdicts = [finding.verdict for finding in findings.findings]
     counts = sorted({verdict.n_seeds for verdict in verdicts if not verdict.seedless})
     tests = tests_of(verdicts)
@@ -328,19 +328,19 @@ def caption(findings: Findings) -> str:
 
 
 def _seedless(findings: Sequence[Finding]) -> Iterator[str]:
-    """Of how many claims neither arm varies with the seed: both have one run, or all of their runs are alike."""
+    """Parts of the caption on claims whose arms do not vary with the seed: one run each, or equal runs."""
     from evaluators.significance.wording import ALIKE, ONE_RUN
 
     seedless = [finding for finding in findings if finding.verdict.seedless]
     single = sum(finding.one_run for finding in seedless)
-    for told, count, why in ((ONE_RUN, single, ": no seed moves a figure"), (ALIKE, len(seedless) - single, "")):
+    for words, count, why in ((ONE_RUN, single, ": no seed moves a figure"), (ALIKE, len(seedless) - single, "")):
         if count:
             which = "" if count == len(findings) else f" in {count} of {len(findings)} claims"
-            yield told + which + why
+            yield words + which + why
 
 
 def _corrections(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What the p values are corrected with, and over how many comparisons; a joint claim is one."""
+    """Parts of the caption: corrections of p values, with how many comparisons; a joint claim counts once."""
     whole = [verdict for verdict in verdicts if not verdict.part_of]
     declared = [verdict for verdict in whole if not verdict.exploratory]
     late = [verdict for verdict in whole if verdict.exploratory]
@@ -360,7 +360,7 @@ def _corrections(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def tests_of(verdicts: Sequence[Verdict]) -> list[str]:
-    """The names of the tests behind some verdicts, each once."""
+    """The names of the tests of these verdicts, each once."""
     return list(dict.fromkeys(verdict.test for verdict in verdicts if verdict.test))
 
 
@@ -370,7 +370,7 @@ def _range(ordered: Sequence[float]) -> str:
 
 
 def unfinished(findings: Findings) -> list[str]:
-    """One line for every failed run and one for those that never ran."""
+    """A line for each failed run, and one for all missing runs."""
     lines = [
         f"failed   {row.arm}{on(row.backbone)}{of_seed(row.seed)}   {in_one_line(row.problem)}"
         for row in findings.with_status("failed")
