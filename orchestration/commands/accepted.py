@@ -1,4 +1,4 @@
-"""What options accept, and how another value is refused: in words, as in a study, with exit code 2."""
+"""Types of command-line options. A wrong value is refused with what would be accepted and exit code 2."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ A_PLACE = "a folder, or a URL such as s3://bucket/ledger"
 
 
 class CommandLine(argparse.ArgumentParser):
-    """A parser that says of a value what would be accepted, of every number and every choice.
+    """An argument parser whose errors on values say what would be accepted.
 
-    What is missing, or unknown as an option, is told below the usage of the word that was called.
+    Errors on missing or unknown options follow the usage of the command that was called.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -27,17 +27,17 @@ class CommandLine(argparse.ArgumentParser):
         self.register("type", float, a_number)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end with exit code 2."""
+        """Print the error and exit with code 2."""
         if ACCEPTED not in message:
             super().error(message)
         from orchestration.study.names import printable
 
-        place, _, told = message.removeprefix("argument ").partition(": ")
-        print(printable(f"{place} {told}", keep="\n"), file=sys.stderr)
+        option, _, problem = message.removeprefix("argument ").partition(": ")
+        print(printable(f"{option} {problem}", keep="\n"), file=sys.stderr)
         raise SystemExit(2)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse has it, but what is unknown behind a word is refused by that word."""
+        """Like argparse, but a command refuses unknown arguments itself, so that its usage is printed."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -52,7 +52,7 @@ class CommandLine(argparse.ArgumentParser):
 
 
 def refused(text: str, accepted: str) -> argparse.ArgumentTypeError:
-    """A value that is not accepted, in words."""
+    """The error for a value that is not accepted."""
     return argparse.ArgumentTypeError(f"{text or repr(text)}{ACCEPTED}{accepted}")
 
 
@@ -83,14 +83,14 @@ def a_price(text: str) -> float:
 
 
 def a_path(text: str) -> str:
-    """Where something is to be written: a variable that is empty is not taken for an option that is not there."""
+    """A path to write. An empty one is refused: it comes from an empty shell variable."""
     if not text.strip():
         raise refused(text, "a path")
     return text
 
 
 def a_place(text: str) -> str:
-    """Where a ledger may lie. What lies in the memory of a process no other process sees."""
+    """The place of a ledger. `memory:` is refused, as no other process can see it."""
     if not text.strip() or text.startswith("memory:"):
         raise refused(text, A_PLACE)
     if slip := re.fullmatch(r"(s3|gs|gcs|az|abfs|abfss|file):/?([^/].*)", text):

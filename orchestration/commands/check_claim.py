@@ -22,15 +22,15 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.writable import file_fits
 
-PERCENT = 10  # a figure so many times what a ledger's runs score is a share of theirs in percent
-FEWEST, MOST = 8, 200  # seeds of the study that is written
+PERCENT = 10  # a figure so many times larger than the scores of a ledger is taken as a percentage
+FEWEST, MOST = 8, 200  # limits on seeds in the study that --write writes
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Noise:
-    """How far a figure moves over seeds, with the degrees of freedom of that.
+    """The spread of a figure over seeds, and the degrees of freedom of its estimate.
 
-    typical: how large the figure is there; 0 where it is known for a share. hours: of one run, where known.
+    typical: the mean size of the figure; 0 if published for shares. hours: of one run, if known.
     """
 
     spread: SeedSpread
@@ -41,7 +41,7 @@ class _Noise:
 
 
 def check_claim(options: Namespace) -> int:
-    """The noise of such figures, the chance that a repeat keeps the sign, and the seeds that would settle it."""
+    """Print the noise of such figures, the chance that a repeat keeps the sign, and how many seeds settle it."""
     figures = (options.control, options.treatment)
     smaller, larger = sorted(map(abs, figures))
     in_two_units = 0 < smaller <= 1 and larger >= 10  # a share against a percentage
@@ -50,7 +50,7 @@ def check_claim(options: Namespace) -> int:
             f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
         )
     if options.write:
-        _free(Path(options.write))
+        _check_new(Path(options.write))
     noise = _noise_of(options)
     in_percent = larger > 1 and larger > PERCENT * noise.typical
     sd = noise.spread.sd * (100 if in_percent else 1)
@@ -126,38 +126,38 @@ def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, digits: 
     return [*lines, f"settled by  {found.seeds} seeds each, unpaired{cost}; fewer where runs are paired by seed"]
 
 
-def _free(path: Path) -> None:
-    """StudyError where no new file can be put."""
+def _check_new(path: Path) -> None:
+    """StudyError if the path exists or cannot be written."""
     if path.exists():
         raise StudyError(f"--write {path}: is there already\n  accepted: a file that is not")
     file_fits(path)
 
 
 def _share(chance: float) -> str:
-    """In whole percents, none of which is a certainty."""
+    """A chance in whole percents, never 0 % or 100 %."""
     return "less than 1%" if chance < 0.005 else "more than 99%" if chance > 0.995 else f"{chance:.0%}"
 
 
 def _write(path: Path, options: Namespace, found: Repeat, noise: _Noise, sd: float) -> None:
-    """A study file that would settle it: seeds and claim are there, recipes are the person's to fill in.
+    """Write a study file that would settle the claim, with seeds and claim; the person fills in the recipes.
 
-    Its seeds suffice without pairing, by the e-process that a study until decided is judged by.
+    Its seeds suffice without pairing, by the e-process that judges studies with growing seeds.
     """
     spread, tau2 = noise.spread, Sequential().tau2
-    apart = Noise(sd=sd * math.sqrt(2))
+    unpaired = Noise(sd=sd * math.sqrt(2))
 
     def shown(seeds: int) -> bool:
         if smallest_anytime_p(seeds, tau2) > ALPHA:
             return False
-        return power(seeds, apart, effect=found.difference, alpha=level_of_t(seeds, tau2, ALPHA)) >= POWER
+        return power(seeds, unpaired, effect=found.difference, alpha=level_of_t(seeds, tau2, ALPHA)) >= POWER
 
     needed = least_n(shown, cap=MOST)
     most = max(FEWEST, needed or MOST)
-    show = f"Up to {most} seeds show" if needed else f"It would take more than {most} seeds to show"
+    opening = f"Up to {most} seeds show" if needed else f"It would take more than {most} seeds to show"
     better = found.difference > 0 if noise.larger_is_better else found.difference < 0
     text = (
         f"# {options.control:g} against {options.treatment:g}: would it happen again? {spread.source}.\n"
-        f"# {show} a difference of this size without pairing; `semray plan` says what pairing saves.\n"
+        f"# {opening} a difference of this size without pairing; `semray plan` says what pairing saves.\n"
         "question: Is the published difference there?\n"
         f"family: FAMILY  # one of {', '.join(names())}\n"
         "backbones: [BACKBONE]\n"

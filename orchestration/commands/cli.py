@@ -1,4 +1,4 @@
-"""The `semray` command: words on the terminal. Results on stdout, progress on stderr.
+"""The `semray` command line. Results go to stdout, progress to stderr.
 
 Exit codes: 0 done, 1 some runs failed or are left, 2 the request was wrong, 130 interrupted.
 """
@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-HOMES = {  # the file of each word, in the order of a day's work
+MODULES = {  # command -> its module in orchestration/commands, in the order of a day's work
     "init": "init",
     "doctor": "machine",
     "plan": "plan_words",
@@ -45,13 +45,13 @@ HOMES = {  # the file of each word, in the order of a day's work
 
 INTERRUPTED = 130
 
-# So many are made before circles are looked for. A large study is millions of objects that stay, and hardly a
-# circle: with the 700 of Python itself a tenth of a command's time goes by (benchmarks/large_studies.py).
+# The garbage collector runs after so many new objects. A large study has millions of lasting objects and hardly a
+# cycle: Python's own threshold of 700 costs a tenth of a command's time (benchmarks/large_studies.py).
 NEW_OBJECTS = 50_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Errors that are for people are printed without a traceback."""
+    """Run one command and return its exit code. Errors for people are printed without a traceback."""
     gc.set_threshold(NEW_OBJECTS)
     _open_streams()
     try:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answered(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a letter the terminal's encoding lacks is shown as its escape
+    if isinstance(sys.stdout, io.TextIOWrapper):  # letters that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     from orchestration.commands.waiting import doing
 
@@ -73,8 +73,8 @@ def _answered(arguments: Sequence[str] | None) -> int:
         from orchestration.study.names import printable
     try:
         with refusals_as_study_errors("standard output"):
-            code = _carried_out(options)
-            sys.stdout.flush()  # a full disk is told of here, not when the process ends
+            code = _execute(options)
+            sys.stdout.flush()  # reports a full disk here, not when the process ends
         return code
     except StudyError as error:
         _give_up_stdout()
@@ -86,24 +86,24 @@ def _answered(arguments: Sequence[str] | None) -> int:
 
 
 def _open_streams() -> None:
-    """A stream that whoever started us closed leads nowhere, not into the file that is opened next."""
+    """Open closed standard streams on /dev/null, so that the next opened file does not take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nowhere = open(os.devnull, mode)  # noqa: SIM115  # it takes the lowest free number: the stream's
+            nowhere = open(os.devnull, mode)  # noqa: SIM115  # gets the lowest free descriptor: the stream's
             os.set_inheritable(nowhere.fileno(), True)
             setattr(sys, name, nowhere)
 
 
 def _give_up_stdout() -> None:
-    """What stdout takes no more leads nowhere: Python would try once more at the end."""
+    """Redirect stdout to /dev/null if it takes no more output; else Python would fail again at its exit."""
     try:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _carried_out(options: argparse.Namespace) -> int:
-    """The command's exit code. StudyError where it needs what the light core of the package has not."""
+def _execute(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code. StudyError if it needs packages of the extra `train`."""
     from orchestration.commands.waiting import doing
     from orchestration.study.errors import StudyError
     from orchestration.study.extras import missing_packages, needs_train
@@ -113,11 +113,11 @@ def _carried_out(options: argparse.Namespace) -> int:
     except FileNotFoundError:
         raise StudyError("the folder that this was called in is gone\n  accepted: one that is there") from None
 
-    word = options.command if options.command in HOMES else "own"
+    command = options.command if options.command in MODULES else "own"
     try:
         with doing("importing"):
-            home = importlib.import_module(f"orchestration.commands.{HOMES.get(word, word)}")
-        code: int = getattr(home, word.replace("-", "_"))(options)
+            module = importlib.import_module(f"orchestration.commands.{MODULES.get(command, command)}")
+        code: int = getattr(module, command.replace("-", "_"))(options)
         return code
     except ModuleNotFoundError as error:
         if not missing_packages():
@@ -126,7 +126,7 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every word of the command line with its options."""
+    """The parser of all commands with their options."""
     from orchestration.commands.accepted import CommandLine
     from orchestration.commands.words import add_all
 
@@ -145,20 +145,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _grouped(groups: Mapping[str, Mapping[str, str]]) -> str:
-    """Every word with what it does, in the order of a day's work, as wide as the terminal."""
+    """All commands with their summaries, by group, as wide as the terminal."""
     width = shutil.get_terminal_size().columns
-    wide = max(len(name) for told in groups.values() for name in told) + 4
+    wide = max(len(name) for summaries in groups.values() for name in summaries) + 4
     lines = []
-    for group, told in groups.items():
+    for group, summaries in groups.items():
         lines.append(f"{group}:")
-        for name, summary in told.items():
+        for name, summary in summaries.items():
             text = textwrap.wrap(summary, max(width - wide - 2, 30))
             lines += [f"  {name:{wide - 2}}{text[0]}", *(f"{'':{wide}}{more}" for more in text[1:])]
     return "\n".join([*lines, "", "Start with: semray plan quickstart (in a checkout), or semray init study NAME"])
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for: to do so takes a while, and --help need not wait."""
+    """Prints the version. It is looked up only when asked for, as that takes a while."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         super().__init__(option_strings, dest, nargs=0, help="print the version")

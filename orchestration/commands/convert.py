@@ -1,4 +1,4 @@
-"""`semray convert`: a backbone with pickled weights, which no run opens, as a folder of safetensors."""
+"""`semray convert`: write a backbone's pickled weights, which no run opens, as a folder of safetensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestration.study.writable import new_folder
 
 
 def convert(options: Namespace) -> int:
-    """Write the folder, and say under which digest runs will know it."""
+    """Write the folder, and print it with the digest by which runs identify it."""
     from trainers.encoders.backbones import BackboneError, converted_to
     from trainers.encoders.convert import convert as written
 

@@ -1,4 +1,4 @@
-"""The commands about the entries of a ledger: export a model, set one aside, look whether all are intact."""
+"""Commands on entries of a ledger: export a model, set an entry aside, audit all of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def export(options: Namespace) -> int:
     """Copy a run's model to a folder of the user's, with a card that says what it is."""
     ledger, target = ledger_of(options), Path(options.path)
     folder_fits(target)
-    run_id = _run_named(options, ledger)
+    run_id = _requested_run(options, ledger)
     check_empty(target)
     model = ledger.model_of(run_id)
     if model is None:
@@ -40,7 +40,7 @@ def export(options: Namespace) -> int:
             f"run {run_id} has no model in {ledger.url}: it left none, or `semray prune` gave it back"
         )
     record = ledger.training(run_id)
-    with written_to(target), _filled(target) as draft:
+    with written_to(target), _draft_for(target) as draft:
         shutil.copytree(model, draft, dirs_exist_ok=True)
         (draft / "README.md").write_text(_card(options, ledger, record, draft), encoding="utf-8")
     print(
@@ -52,20 +52,20 @@ def export(options: Namespace) -> int:
 
 
 @contextmanager
-def _filled(folder: Path) -> Iterator[Path]:
-    """A draft, whose files stand in the folder once all are there: a model of which a part is missing may open."""
+def _draft_for(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files move into `folder` at the end: a model with a part missing might open."""
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".draft-", dir=folder) as draft:  # beside it there may be no right to write
+    with TemporaryDirectory(prefix=".draft-", dir=folder) as draft:  # beside it may be read-only
         yield Path(draft)
         for written in Path(draft).iterdir():
             written.rename(folder / written.name)
 
 
-def _run_named(options: Namespace, ledger: Ledger) -> str:
-    """The id of the run that is meant: by its id, or by its arm and seed, in a study where several have these."""
+def _requested_run(options: Namespace, ledger: Ledger) -> str:
+    """The id of the requested run, given by its id, or by arm and seed, with a study if several have these."""
     ids = ledger.ids()
     if options.seed is None and not options.study:
-        return _only(ids, options.run, ledger)
+        return _starting_with(ids, options.run, ledger)
     if options.study:
         study = study_of(options)
         runs = as_grown(study, ledger)[0].runs
@@ -107,18 +107,18 @@ def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> s
 def set_aside(options: Namespace) -> int:
     """Move a damaged entry of the ledger away, so that its run is done again."""
     ledger = ledger_of(options)
-    print(f"moved to {ledger.set_aside(_only(ledger.entries(), options.run, ledger))}")
+    print(f"moved to {ledger.set_aside(_starting_with(ledger.entries(), options.run, ledger))}")
     return DONE
 
 
 def audit(options: Namespace) -> int:
-    """Look at every file of a ledger, and at what was declared, held and searched; name each that is damaged, with
-    what mends it."""
+    """Check every file of a ledger, including declarations, locks and searches; print each damaged one and how to
+    mend it."""
     ledger = ledger_of(options)
     found = {entry: ledger.audit(entry) for entry in sorted(ledger.entries())}
     damaged = {entry: why for entry, why in found.items() if why not in (None, UNSEALED, LATER)}
     damaged |= ledger.damaged_notes()
-    if not (found or ledger.notes()):  # as where a place is mistyped
+    if not (found or ledger.notes()):  # such as a mistyped place
         raise StudyError(f"{ledger.url}: holds nothing of a study\n  accepted: the ledger of a study that ran")
     counts = {
         "sealed": sum(why is None for why in found.values()),
@@ -140,8 +140,8 @@ def _in_words(counts: Mapping[str, int], ledger: Ledger) -> str:
     return f"{ledger.url}: {sealed} sealed entries as their runs wrote them{before}, {damaged} damaged{newer}"
 
 
-def _only(entries: Collection[str], start: str, ledger: Ledger) -> str:
-    """The one of these whose name begins so; a whole name is that entry, whatever else begins with it."""
+def _starting_with(entries: Collection[str], start: str, ledger: Ledger) -> str:
+    """The one entry whose name starts so; an entry of exactly this name comes first."""
     matching = [start] if start in entries else sorted(name for name in entries if name.startswith(start))
     if len(matching) != 1:
         found = f"{len(matching)} begin so: {', '.join(matching[:5])}" if matching else "none begins so"

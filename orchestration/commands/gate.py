@@ -1,4 +1,4 @@
-"""`semray gate`: has this claim been shown? For CI and for loops that go on by the answer.
+"""`semray gate`: whether a claim is shown, for CI and for loops that act on the answer.
 
 Exit codes: 0 shown, 1 not shown, 2 the request was wrong, 3 open: runs are missing.
 """
@@ -32,7 +32,7 @@ CODES = {"shown": DONE, "not shown": NOT_SHOWN, "open": OPEN}
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """answer: shown, not shown, open. p and level: what was asked of one claim alone, where a budget is kept."""
+    """answer: shown, not shown or open. p and level: the uncorrected p and its level, if a budget is used."""
 
     study: str
     claim: str
@@ -44,7 +44,7 @@ class Answer:
 
 
 def gate(options: Namespace) -> int:
-    """Print the answer, one line for each backbone; the exit code is that of the least certain one."""
+    """Print the answer for each backbone on a line; the exit code is the largest of their codes."""
     from orchestration.verdicts.declared import ids_by_recipes
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import grown
@@ -81,19 +81,19 @@ def _answer(
 ) -> Answer:
     verdict = finding.verdict
 
-    def answer(word: str, why: str, asked: Spent | None = None) -> Answer:
+    def answer(word: str, why: str, spent: Spent | None = None) -> Answer:
         return Answer(
             study=study.name,
             claim=verdict.claim,
             backbone=verdict.backbone,
             answer=word,
             why=why,
-            p=asked.p if asked else None,
-            level=asked.level if asked else None,
+            p=spent.p if spent else None,
+            level=spent.level if spent else None,
         )
 
-    if lacking := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
-        return answer("open", f"runs of {' and '.join(lacking)} are missing; next: {typed('run', study.path)}")
+    if unfinished := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
+        return answer("open", f"runs of {' and '.join(unfinished)} are missing; next: {typed('run', study.path)}")
     if verdict.exploratory:
         return answer(
             "not shown",
@@ -101,25 +101,24 @@ def _answer(
         )
     if budget is None:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
-    asked = budget.ask(findings, finding)
-    allowed = f"as the budget {budget.name} allowed at {asked.asked_at}"
-    held = f"p = {asked.p:.2g}, held against {asked.level:.2g}, {allowed}"
-    return answer("shown" if asked.shown else "not shown", f"{held}; {verdict.sentence}", asked)
+    spent = budget.ask(findings, finding)
+    allowed = f"as the budget {budget.name} allowed at {spent.asked_at}"
+    comparison = f"p = {spent.p:.2g}, held against {spent.level:.2g}, {allowed}"
+    return answer("shown" if spent.shown else "not shown", f"{comparison}; {verdict.sentence}", spent)
 
 
 @dataclass(frozen=True)
 class _Budget:
-    """What questions are held against. recipes: id of a claim -> what it is known by, as `ids_by_recipes`."""
+    """A budget of false discoveries in the ledger. recipes: claim id -> its id by recipes (`ids_by_recipes`)."""
 
     name: str
     ledger: Ledger
     recipes: Mapping[str, str]
 
     def ask(self, findings: Findings, finding: Finding) -> Spent:
-        """The claim by itself, at the level that is left for it: no other claim of the study is counted.
+        """Test the claim alone at the level that the budget has left; other claims of the study do not count.
 
-        It is known by its recipes, whatever its arms are called; one that was asked when questions went by the
-        names of arms, by those.
+        The question is identified by recipes, not by names of arms, unless it was asked before by those names.
         """
         from evaluators.significance.level import ALPHA
         from evaluators.significance.online import next_level
@@ -149,19 +148,19 @@ def _digest(question: list[Any]) -> str:
 
 
 def own_p(finding: Finding) -> float:
-    """The uncorrected p of what the claim expects; 1 where the sign is against it or nothing was tested.
+    """The uncorrected p of what the claim expects; 1 if the sign is against it or nothing was tested.
 
-    Of a gain that is due to a signal it is that of both comparisons, the larger one.
+    For a gain attributed to a signal it is the larger p of the two comparisons.
     """
     verdict = finding.verdict
     p = verdict.tost_p if verdict.expect == "equivalent" else verdict.signal_p if verdict.signal else verdict.p
-    turned = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0)
-    against = any(turned * (delta or 0.0) > 0 for delta in (_mean_of_p(verdict), verdict.signal_delta))
+    opposite = {"better": -1.0, "worse": 1.0}.get(verdict.expect, 0.0)
+    against = any(opposite * (delta or 0.0) > 0 for delta in (_mean_of_p(verdict), verdict.signal_delta))
     return 1.0 if p is None or against or verdict.verdict == "fails" else p
 
 
 def _mean_of_p(verdict: Verdict) -> float | None:
-    """The mean difference that p is about: of growing seeds that at the strongest evidence, as in the verdict."""
+    """The mean difference that p is about; with growing seeds, the mean at the strongest evidence."""
     if not verdict.e_values:
         return verdict.delta_mean
     strongest = verdict.e_values.index(max(verdict.e_values)) + 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def headroom(options: Namespace) -> int:
-    """Baseline, spread of its errors and the signals that follow them, for every data set and backbone."""
+    """Print the frozen baseline, its errors and the signals that correlate with them, by data set and backbone."""
     study = study_of(options)
     headroom_of = family(study.family).headroom
     if headroom_of is None:
@@ -31,7 +31,7 @@ def headroom(options: Namespace) -> int:
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
     if options.plot:
         folder_fits(Path(options.plot))
-    with redirect_stdout(sys.stderr):  # DeepSpeed greets on stdout as it loads, where programs read JSON
+    with redirect_stdout(sys.stderr):  # DeepSpeed prints to stdout as it loads, which must hold JSON only
         gather_facts(study)
         prepare(study)
         found = {name: headroom_of(study.data, name) for name in study.backbones}
@@ -56,7 +56,7 @@ def _draw(found: Mapping[str, Sequence[Headroom]], folder: Path) -> None:
 
 
 def table(found: Sequence[Headroom]) -> str:
-    """Every task in a block of lines: the frozen baseline, what follows its errors, what to do."""
+    """A block of lines for each task: the frozen baseline, what correlates with its errors, advice."""
     return "\n\n".join("\n".join(_lines(one)) for one in found)
 
 

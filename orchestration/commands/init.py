@@ -1,4 +1,4 @@
-"""`semray init family NAME`: a folder with a family of one's own that works as it is. Studies: init_study.py."""
+"""`semray init`: write a folder with a new family that works unchanged, or a study (init_study.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestration.study.errors import StudyError, written_to
 from orchestration.study.writable import check_empty, folder_fits
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
+PLACES = {  # template -> its path in the new folder; PACKAGE is the folder of the package
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
     "study.yaml": "study.yaml",
@@ -35,7 +35,7 @@ PLACES = {  # template -> where it goes; PACKAGE is the package's own folder
 
 
 def init(options: Namespace) -> int:
-    """Write the folder or the study, and say what to type next."""
+    """Write the folder or the study, and print what to type next."""
     if options.what == "study":
         return init_study(options)
     folder = Path(options.path or f"semray-{options.name.replace('_', '-')}")
@@ -48,10 +48,10 @@ def init(options: Namespace) -> int:
 
 
 def write_family(name: str, folder: Path) -> None:
-    """Write a package with a family of this name. StudyError for a name or a folder that is taken."""
+    """Write a package with a family of this name. StudyError if the name or the folder is taken."""
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise StudyError(f"init family {name}\n  accepted: small letters, digits and _, a letter first")
-    taken = sorted({*names(), PREFIX.rstrip("/")})  # its tasks would be looked for among those of mteb
+    taken = sorted({*names(), PREFIX.rstrip("/")})  # a family "mteb" would share the prefix of MTEB's tasks
     if name in taken:
         raise StudyError(f"init family {name}: there is one of that name\n  accepted: none of {', '.join(taken)}")
     folder_fits(folder)

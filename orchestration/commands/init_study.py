@@ -1,4 +1,4 @@
-"""`semray init study`: a first study file from a few answers, with a comment at every line."""
+"""`semray init study`: write a first study file from a few answers, with comments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 30  # names in a question: all settings of a family, and the first of it
 
 
 def init_study(options: Namespace) -> int:
-    """Ask what is not given on the command line, write the file, and read it as `plan` would."""
+    """Ask for what the command line does not give, write the file, and check it as `plan` would."""
     target = Path(options.path)
     if not is_path_component(target.stem):
         raise StudyError(f"init study {options.path}\n  accepted: {NAME_WORDS}")
@@ -36,18 +36,18 @@ def init_study(options: Namespace) -> int:
         raise StudyError(f"{target}: exists already\n  accepted: a new name")
     file_fits(target)
     name = _choose("family", "Which family?", list(names()), options.family)
-    of = family(name)
+    recipes = family(name)
     backbone = options.backbone or _ask("Which encoder does it start from?", "all-MiniLM-L6-v2")
     setting = _choose(
         "setting",
         "Which setting do you want to compare?",
-        _settings(of.settings),
+        _settings(recipes.settings),
         options.setting,
-        or_own=others_in(of.settings) is not None,
+        or_own=others_in(recipes.settings) is not None,
     )
-    first = of.first_study(setting)
-    values = _values(of.settings, setting, first, options)
-    task_of = _metrics(of, first)
+    first = recipes.first_study(setting)
+    values = _values(recipes.settings, setting, first, options)
+    task_of = _metrics(recipes, first)
     metric = _choose("metric", "Which score decides?", list(task_of), options.metric)
     task = task_of[metric]
     text = study_text(name, backbone, setting, values, task, metric)
@@ -67,13 +67,13 @@ def init_study(options: Namespace) -> int:
 def study_text(
     family_name: str, backbone: str, setting: str, values: tuple[Any, Any], task: str, metric: str
 ) -> str:
-    """The file. values: of the control and the treatment; setting "" compares training with none."""
+    """The text of the file. values: of the control and the treatment; setting "train": training against none."""
     control, treatment = values
     first = family(family_name).first_study(setting)
     arms = {"control": {setting: control}, "treatment": {setting: treatment}}
     if setting == "train":
         arms["control"] |= first.untrained
-    said = {name: _flow(settings) for name, settings in arms.items()}
+    written = {name: _flow(settings) for name, settings in arms.items()}
     shared = {name: value for name, value in first.train.items() if name != setting}
     data = _block("data", first, first.data, "an example: put your own in its place") if first.data else ""
     train = _block("train", first, shared, "what all arms share; what is not written has the family's default")
@@ -91,8 +91,8 @@ backbones: [{_flow(backbone)}]    # a name of the hub or a folder; several are c
 seeds: 8                          # paired: seeds 0 to 7 of both arms; {{start: 8, max: 24}} adds until decided
 {data}{train}\
 arms:                             # an arm is a recipe: a name, and what it sets beside `train:`
-  control: {said["control"]}
-  treatment: {said["treatment"]}
+  control: {written["control"]}
+  treatment: {written["treatment"]}
 evaluate: [{_flow(task)}]         # the tasks; every trained model is scored on each
 compare:                          # claims, written down before the first run so that they cannot be chosen later
   - claim: H1
@@ -103,24 +103,24 @@ compare:                          # claims, written down before the first run so
 """
 
 
-def _block(name: str, first: FirstStudy, values: Mapping[str, Any], told: str) -> str:
-    """A block of the file, with a line and a comment for each of its fields."""
-    lines = [(f"{name}:" if values else f"{name}: {{}}", told)]
+def _block(name: str, first: FirstStudy, values: Mapping[str, Any], comment: str) -> str:
+    """A block of the file, with a commented line for each field. comment: on the block itself."""
+    lines = [(f"{name}:" if values else f"{name}: {{}}", comment)]
     lines += [(f"  {field}: {_flow(value)}", first.told.get(field, "")) for field, value in values.items()]
-    return "".join(f"{line:33} # {comment}\n" if comment else f"{line}\n" for line, comment in lines)
+    return "".join(f"{line:33} # {note}\n" if note else f"{line}\n" for line, note in lines)
 
 
 def _settings(kind: type) -> list[str]:
-    """Settings that may be compared: those with a name of their own that accept more than one value."""
+    """The named settings that can be compared, which accept more than one value."""
     types, others = field_types(kind), others_in(kind)
     named = [field.name for field in fields(kind) if others is None or field.name != others[0]]
     return [name for name in named if not len(choices(types[name])) == 1 == len(plain_types(types[name]))]
 
 
-def _metrics(of: Family, first: FirstStudy) -> dict[str, str]:
-    """metric -> its task, of those that claims may name: the family's own first, headlines before the rest."""
-    data = built(of.data, first.data)
-    tasks = {name: one for name, one in of.tasks(data).items() if one.metrics and not is_dev(name)}
+def _metrics(recipes: Family, first: FirstStudy) -> dict[str, str]:
+    """Metric that claims may name -> its task. Headlines come first, and the family's own tasks before others."""
+    data = built(recipes.data, first.data)
+    tasks = {name: one for name, one in recipes.tasks(data).items() if one.metrics and not is_dev(name)}
     field = suite.tasks(getattr(data, "path", None))
     ordered = sorted(tasks, key=lambda name: name in field)
     headlines = {tasks[name].headline: name for name in ordered}
@@ -140,7 +140,7 @@ def _values(kind: type, setting: str, first: FirstStudy, options: Namespace) -> 
 
 
 def _default(kind: type, setting: str, first: FirstStudy) -> str:
-    """As a file has it; "" for a setting that is no field."""
+    """The default of a setting as YAML; "" for a setting that is no field."""
     if setting in first.train:
         return _flow(first.train[setting])
     for one in fields(kind):
@@ -150,7 +150,7 @@ def _default(kind: type, setting: str, first: FirstStudy) -> str:
 
 
 def _value(option: str, given: str | None, question: str, default: str) -> Any:
-    """A value as YAML reads it: given on the command line, or asked for until there is one."""
+    """A value read as YAML, from the command line or, if not given there, from an answer."""
     while not given:
         given = _ask(question, default)
     try:
@@ -160,7 +160,7 @@ def _value(option: str, given: str | None, question: str, default: str) -> Any:
 
 
 def _choose(option: str, question: str, known: Sequence[str], given: str | None, *, or_own: bool = False) -> str:
-    """One of some names: given on the command line, or asked for until it is one of them; or_own: or any other."""
+    """One of the known names, from the command line or asked for. or_own: other names are accepted too."""
     if given is not None:
         if given not in known and not (or_own and given):
             raise StudyError(f"--{option} {given}\n  accepted: {names_accepted(given, known)}")
@@ -174,7 +174,7 @@ def _choose(option: str, question: str, known: Sequence[str], given: str | None,
 
 
 def _ask(question: str, default: str) -> str:
-    """A line from the terminal, or the default on an empty one."""
+    """An answer from the terminal; the default for an empty line."""
     shown = f"{question} [{default}] " if default else f"{question} "
     print(shown, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()

@@ -1,7 +1,7 @@
-"""`semray judge TABLE`: verdicts on scores that were made elsewhere, by the rule that judges semray's own.
+"""`semray judge TABLE`: verdicts on scores from elsewhere, by the same rule as for semray's own scores.
 
-The table becomes a study with a ledger of its own, so that report, passport and `verify` are the same. Its claims
-were made after the scores could be seen, and are marked so, unless a digest of them from before is shown.
+The table becomes a study with its own ledger, so that report, passport and `verify` work as for any study. Its
+claims are exploratory, as the scores could be seen, unless the user shows their digest from before.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 
-ON_THE_LINE = ("treatment", "control", "metric", "expect", "margin", "min_effect")
+CLAIM_OPTIONS = ("treatment", "control", "metric", "expect", "margin", "min_effect")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What came of a table, and where the study and the ledger are that it was made into."""
+    """The findings on a table, and the study, ledger and folder that were made of it."""
 
     findings: Findings
     plan: Plan
@@ -53,7 +53,7 @@ class Judged:
 
 
 class _CommandLine(Document):
-    """A claim by its options, which are called otherwise than the fields of a file and stand in no line of one."""
+    """A claim from command-line options; messages name the option instead of field, file and line."""
 
     def field(self, place: Place) -> str:
         return f"--{str(place[-1]).replace('_', '-')}" if len(place) > 2 else "the claim"
@@ -69,14 +69,14 @@ class _CommandLine(Document):
 
 
 def judge(options: Namespace) -> int:
-    """Judge the claims of a command line or of a file; write the report, and a passport where asked for."""
+    """Judge the claims of the command line or of a file; write the report and, if asked for, a passport."""
     check_outputs(options)
-    told, declared, claims = _told(options.read), _shown_before(options), _claims(options)
+    given_readings, declared, claims = _readings(options.read), _declared_digest(options), _claims(options)
     folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
     with doing(JUDGING):
         table = _as_table(options, claims, folder)
         made_of = "" if table == Path(options.table) else printable(Path(os.path.abspath(options.table)).name)
-        done = judged(table, claims, told, folder, declared, made_of)
+        done = judged(table, claims, given_readings, folder, declared, made_of)
     show(options, done.findings)
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
@@ -86,40 +86,40 @@ def judge(options: Namespace) -> int:
 def judged(
     table_file: Path,
     claims: Sequence[Mapping[str, Any]] | Document,
-    told: Mapping[str, str],
+    given_readings: Mapping[str, str],
     folder: str | Path | None = None,
     declared: str = "",
     made_of: str = "",
 ) -> Judged:
-    """The verdicts of these claims on a table. told: metric -> how it is read, beyond what the table says.
+    """Judge these claims on a table. given_readings: metric -> its reading, in addition to what the table says.
 
-    claims: themselves, or the document whose `compare` they are. folder: where study and ledger go. declared: the
-    digest of the claims that was shown from before. made_of: what was given, where this table was made of it.
+    claims: a list, or a document with them below `compare`. folder: for study and ledger. declared: a digest of
+    the claims from before the scores, or "". made_of: the file that was converted to this table, or "".
     """
     given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
     claims = claims.content["compare"] if isinstance(claims, Document) else claims
     try:
         table = read_table(table_file)
-        metrics = readings(table_file, table, told)
+        metrics = readings(table_file, table, given_readings)
     except CorpusError as error:
         raise StudyError(str(error)) from None
     name = slug(table_file.stem)
     folder = Path(folder or f"judged/{name}")
     content = study_of_table(table_file, table, metrics, claims, declared=declared, made_of=made_of)
     study = _written(folder / f"{name}.yaml", content, given)
-    about = canonical([claims, dict(metrics), declared, *filter(None, [made_of])])
-    asked = hashlib.sha256(about + table_file.read_bytes()).hexdigest()
-    ledger = Ledger(folder / "ledger" / asked[:16])  # of another table, or other claims, another one
+    question = canonical([claims, dict(metrics), declared, *filter(None, [made_of])])
+    digest = hashlib.sha256(question + table_file.read_bytes()).hexdigest()
+    ledger = Ledger(folder / "ledger" / digest[:16])  # another table, or other claims, get another ledger
     facts = _facts(study)
     if declared:
         declare(study, plan(study, facts).runs, ledger)
-    done = _carried_out(study, facts, table, ledger)
-    declare(study, done.runs, ledger)  # of claims not declared before, pairs are there already: they were seen
+    done = _recorded(study, facts, table, ledger)
+    declare(study, done.runs, ledger)  # claims not declared above count as seen
     return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
 
 
 def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:
-    """The table that is given, or what another tool exported, written as one into the folder."""
+    """The given table, or the export of another tool converted into a table in the folder."""
     given = Path(options.table)
     if bool(options.arm) != bool(options.seed):
         raise StudyError(
@@ -143,8 +143,8 @@ def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:
     return write_rows(rows, written)
 
 
-def _told(entries: Sequence[str]) -> dict[str, str]:
-    """`--read METRIC=READING`, each held to what there is."""
+def _readings(entries: Sequence[str]) -> dict[str, str]:
+    """Metric -> reading, from `--read METRIC=READING`. StudyError for an unknown reading."""
     found = {}
     for entry in entries:
         metric, _, reading = entry.rpartition("=")
@@ -155,33 +155,33 @@ def _told(entries: Sequence[str]) -> dict[str, str]:
 
 
 def _claims(options: Namespace) -> Document:
-    """What is claimed, below `compare`: the file's list, or the one claim of the command line."""
-    one = {name: getattr(options, name) for name in ON_THE_LINE if getattr(options, name) is not None}
+    """A document with the claims below `compare`: those of the file, or the one of the command line."""
+    one = {name: getattr(options, name) for name in CLAIM_OPTIONS if getattr(options, name) is not None}
     if options.claims and one:
         raise StudyError("--claims: a file, and claims on the command line\n  accepted: one of both")
     if options.claims:
         document = read(Path(options.claims))
-        Checker(document).finish()  # what YAML itself lets pass
+        Checker(document).finish()  # mistakes that YAML accepts
         claims = document.content.get("compare")
         if not isinstance(claims, list) or not claims:
             raise StudyError(f"{options.claims}: no list of claims\n  accepted: `compare:` as in a study")
         return document
-    if lacking := [name for name in ("treatment", "control", "metric") if name not in one]:
+    if missing := [name for name in ("treatment", "control", "metric") if name not in one]:
         raise StudyError(
-            f"--{lacking[0]} is missing\n"
+            f"--{missing[0]} is missing\n"
             "  accepted: --treatment ARM --control ARM --metric METRIC, or --claims FILE"
         )
     written = yaml.safe_dump({"compare": [{"claim": "H1", "expect": "better", **one}]}, allow_unicode=True)
     return _CommandLine(**vars(document_of(Path("command line"), written)))
 
 
-def _shown_before(options: Namespace) -> str:
-    """The digest that was shown, once it is that of the claims."""
+def _declared_digest(options: Namespace) -> str:
+    """The digest of `--declared`, or "". StudyError if it is not the digest of the claims."""
     if options.declared is None:
         return ""
     if not options.claims:
         raise StudyError("--declared: the digest of a file of claims\n  accepted: together with --claims FILE")
-    read(Path(options.claims))  # says in words what may be wrong with the file
+    read(Path(options.claims))  # raises StudyError for a file that is no YAML
     digest = hashlib.sha256(content_of(Path(options.claims))).hexdigest()
     if options.declared.lower() != digest:
         raise StudyError(
@@ -192,30 +192,30 @@ def _shown_before(options: Namespace) -> str:
 
 
 def _written(path: Path, content: Mapping[str, Any], given: Mapping[Place, Document]) -> Study:
-    """A study as a file of its own, checked like any other. given: as `read_study` has it."""
+    """Write the study into a file and read it with all checks. given: as in `read_study`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
     return read_study(path, given)
 
 
 def _facts(study: Study) -> Facts:
-    """What the runs rest on: the table alone. A backbone is a name there, and nothing is looked for."""
-    of = family(study.family)
-    digests = {task: of.tasks(study.data)[task].fingerprint for task in study.evaluate}
+    """The facts of the study: digests of the table. Backbones are mere names, and no model is looked for."""
+    recipes = family(study.family)
+    digests = {task: recipes.tasks(study.data)[task].fingerprint for task in study.evaluate}
     backbones = {name: "" if name == NO_BACKBONE else name for name in study.backbones}
-    return Facts(backbones=backbones, corpus=of.fingerprint(study.data), tasks=digests, precision="fp32")
+    return Facts(backbones=backbones, corpus=recipes.fingerprint(study.data), tasks=digests, precision="fp32")
 
 
-def _carried_out(study: Study, facts: Facts, table: Table, ledger: Ledger) -> Plan:
-    """The study's runs, in the ledger as far as the table has them."""
+def _recorded(study: Study, facts: Facts, table: Table, ledger: Ledger) -> Plan:
+    """Record the runs that the table has in the ledger; return the plan."""
 
-    def known(run: Run) -> bool:
+    def in_table(run: Run) -> bool:
         backbone = "" if run.backbone == NO_BACKBONE else run.backbone
         return TableRun(run.arm, backbone, run.seed) in table
 
     with ledger.drive(study.name):
         try:
-            carry_out(filter(known, plan(study, facts, ledger.entries()).left), ledger)
+            carry_out(filter(in_table, plan(study, facts, ledger.entries()).left), ledger)
         except CorpusError as error:
             raise StudyError(str(error)) from None
     return plan(study, facts, ledger.entries())

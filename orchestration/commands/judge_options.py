@@ -1,4 +1,4 @@
-"""The flags of `semray judge`, apart from what it does: they are built whenever any command is called."""
+"""The options of `semray judge`. They are in a module of their own as every command builds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`semray ls`: the studies of this folder, what the ledger holds, and the room that it takes."""
+"""`semray ls`: list the studies of this folder, the runs in the ledger, and its size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTION = 60  # characters of a question that are shown
 
 
 def ls(options: Namespace) -> int:
-    """Studies by file with their question, runs by family, and bytes on the disk."""
+    """Print studies with their questions, runs by family and backbone, and the size of the ledger."""
     ledger = ledger_of(options)
     with doing("looking through the ledger"):
         studies = _studies(ledger)
@@ -29,8 +29,8 @@ def ls(options: Namespace) -> int:
         room = ledger.size()
     if options.json:
         held = [{"family": family, "backbone": backbone, "runs": count} for (family, backbone), count in runs]
-        told = {"studies": studies, "runs": held, "damaged": damaged, "later": later, "bytes": room}
-        print(json.dumps(told, indent=1))
+        content = {"studies": studies, "runs": held, "damaged": damaged, "later": later, "bytes": room}
+        print(json.dumps(content, indent=1))
         return DONE
     width = width_of(sys.stdout)
     rows = [(one["study"], one["declared"][:10] or "not run", cut(one["question"], QUESTION)) for one in studies]
@@ -45,7 +45,7 @@ def ls(options: Namespace) -> int:
 
 
 def _studies(ledger: Ledger) -> list[dict[str, str]]:
-    """Studies of this folder and of `studies`, and those that the ledger has claims of, wherever their file is."""
+    """The studies of this folder and of `studies`, and those with claims in the ledger."""
     from orchestration.reading.document import read
 
     declared = {one.study: one.declared_at for one in ledger.declarations()}
@@ -67,8 +67,8 @@ def _studies(ledger: Ledger) -> list[dict[str, str]]:
 
 
 def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str], list[str]]:
-    """Trained and untrained runs by family and backbone, most first; the names of entries that are damaged; and of
-    those that a later semray wrote."""
+    """How many runs each (family, backbone) has, most first; the ids of damaged runs; those that a later semray
+    wrote."""
     counts: Counter[tuple[str, str]] = Counter()
     damaged, later = [], []
     for run_id in sorted(ledger.ids()):

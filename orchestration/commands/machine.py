@@ -1,4 +1,4 @@
-"""`semray doctor`: is this machine, or every node of a cluster, fit for a study?"""
+"""`semray doctor`: check whether this machine, or every node of a cluster, can run studies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED
 
 
 def doctor(options: Namespace) -> int:
-    """Check this machine, or every node of a cluster."""
+    """Print the checks; the exit code says whether all passed."""
     from orchestration.machines.cluster_checks import cluster_checks
     from orchestration.machines.doctor import checks
 

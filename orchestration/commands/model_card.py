@@ -1,4 +1,4 @@
-"""The README.md inside an exported model: where it comes from, what it scored, how to check and cite it."""
+"""Writes the README.md of an exported model: its origin, its scores, how to check and cite it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LIBRARIES = ("semray", "torch", "transformers", "sentence-transformers")
 def model_card(record: Record, opened_by: str, findings: Findings | None = None) -> str:
     """Markdown with the front matter that model hubs read.
 
-    opened_by: as the run's family says of the folder. findings: of the study whose verdicts it is to hold.
+    opened_by: code that opens the folder, from the run's family; "" if none does. findings: of the study whose
+    verdicts the card shows.
     """
     run = record.run
     seed = "not trained" if run.seed is None else f"seed {run.seed}"
@@ -45,13 +46,13 @@ def model_card(record: Record, opened_by: str, findings: Findings | None = None)
 
 def _verdicts(arm: str, backbone: str, findings: Findings) -> list[str]:
     about = [f.verdict for f in findings.findings if (arm, backbone) in f.places]
-    said = [f"- {v.claim}: {v.sentence}" for v in about]
+    sentences = [f"- {v.claim}: {v.sentence}" for v in about]
     return [
         f"## What the study {findings.study} found",
         "",
         f"{findings.question}",
         "",
-        *(said or ["No claim is about this recipe."]),
+        *(sentences or ["No claim is about this recipe."]),
         "",
         f"Study `{findings.revision}`, claims declared as `{findings.declared or 'nothing'}`. To cite it, give "
         "the SHA-256 that `semray report --passport FILE` prints beside the passport: `semray verify FILE` "

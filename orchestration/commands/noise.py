@@ -1,7 +1,7 @@
-"""`semray noise STUDY ARM`: where does an arm's noise come from? A crossed design over its random streams.
+"""`semray noise STUDY ARM`: which random streams an arm's noise comes from, by a crossed design over them.
 
-The runs are ordinary runs of the ledger: they resume, are the study's own where all streams have one seed, and a
-second call computes nothing.
+The runs are ordinary runs of the ledger: they resume, a second call computes nothing, and a run whose streams all
+have one seed is the study's own run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run, on
 from orchestration.study.study import Study
 
-Carry = Callable[[Sequence[Run]], None]
+Train = Callable[[Sequence[Run]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What came of the design. idle: streams that change no score. found: None where fewer than two are live."""
+class NoiseSources:
+    """The result of the design. live: streams that change a score. idle: the others. found: None with fewer than
+    two live streams."""
 
     run: str
     metric: str
@@ -41,23 +42,23 @@ class Told:
 
 
 def noise(options: Namespace) -> int:
-    """Print the share of every stream in the variance of a metric, and what to make of it."""
+    """Print the share of every stream in the variance of a metric, with advice."""
     study, ledger = study_of(options), ledger_of(options)
     run, streams = _chosen(study, ledger, options.arm, options.backbone)
     metric = _metric(study, options.arm, options.metric)
     seeds = level_seeds(study.seeds.initial, options.levels)
     prepare(study)
-    with ledger.drive(study.name), _carrying_out(study, ledger) as carry:
-        told = _told(study, ledger, run, streams, seeds, metric, carry)
+    with ledger.drive(study.name), _executor(study, ledger) as train:
+        sources = _noise_sources(study, ledger, run, streams, seeds, metric, train)
     if options.json:
-        print(json.dumps(asdict(told), indent=1))
+        print(json.dumps(asdict(sources), indent=1))
     else:
-        print("\n".join([*_table(told), "", *_advice(told, study, options.arm)]))
+        print("\n".join([*_table(sources), "", *_advice(sources, study, options.arm)]))
     return DONE
 
 
 def _chosen(study: Study, ledger: Ledger, arm: str, backbone: str | None) -> tuple[Run, tuple[str, ...]]:
-    """The arm's first run on this backbone, and the streams that its family draws from."""
+    """The arm's first run on this backbone, and the random streams of its family."""
     if arm not in study.arms:
         raise StudyError(f"{study.path}: no arm {arm}\n  accepted: {', '.join(study.arms)}")
     streams = family(study.family).streams
@@ -77,7 +78,7 @@ def _chosen(study: Study, ledger: Ledger, arm: str, backbone: str | None) -> tup
 
 
 def _metric(study: Study, arm: str, asked: str | None) -> str:
-    """The metric that is asked for, if the study's tasks give it; else that of the first claim on the arm."""
+    """The metric asked for, or by default that of the first claim on the arm. StudyError if there is none."""
     if asked is None:
         claimed = [part.metric for part in study.parts if arm in part.arms]
         if not claimed:
@@ -92,15 +93,15 @@ def _metric(study: Study, arm: str, asked: str | None) -> str:
 
 
 @contextmanager
-def _carrying_out(study: Study, ledger: Ledger) -> Iterator[Carry]:
-    """What trains those runs that the ledger lacks, in lanes that are kept from the first call to the last."""
+def _executor(study: Study, ledger: Ledger) -> Iterator[Train]:
+    """A function that trains the runs that the ledger lacks, in lanes that stay open between calls."""
     from orchestration.lanes.launch import Lanes
     from orchestration.lanes.progress import Watch
 
     watch = Watch()
     lanes = Lanes(ledger=ledger, resources=study.resources, on_event=watch)
 
-    def carry(runs: Sequence[Run]) -> None:
+    def train(runs: Sequence[Run]) -> None:
         held = ledger.held(runs)
         left = list({run.id: run for run in runs if run.lacking(held)}.values())
         if not left:
@@ -110,22 +111,22 @@ def _carrying_out(study: Study, ledger: Ledger) -> Iterator[Carry]:
         require_whole(outcome, left)
 
     with closing(lanes):
-        yield carry
+        yield train
 
 
-def _told(
-    study: Study, ledger: Ledger, run: Run, streams: Sequence[str], seeds: Sequence[int], metric: str, carry: Carry
-) -> Told:
-    """First which streams draw at all, then the design over those."""
+def _noise_sources(
+    study: Study, ledger: Ledger, run: Run, streams: Sequence[str], seeds: Sequence[int], metric: str, train: Train
+) -> NoiseSources:
+    """Find the streams that change a score, then execute the crossed design over them."""
     base = with_seeds(run, dict.fromkeys(streams, seeds[0]))
     changed = alone_changed(run, streams, seeds[0], seeds[1])
-    carry([base, *changed.values()])
-    as_it_is = _scores(ledger, base)
-    live = tuple(stream for stream, other in changed.items() if _scores(ledger, other) != as_it_is)
+    train([base, *changed.values()])
+    base_scores = _scores(ledger, base)
+    live = tuple(stream for stream, other in changed.items() if _scores(ledger, other) != base_scores)
     idle = tuple(stream for stream in streams if stream not in live)
     label = f"{run.arm}{on(run.backbone)}"
     if len(live) < 2:
-        return Told(run=label, metric=metric, live=live, idle=idle, found=None)
+        return NoiseSources(run=label, metric=metric, live=live, idle=idle, found=None)
     if len(live) > len(seeds):
         raise StudyError(
             f"--levels {len(seeds)}: {len(live)} streams draw ({', '.join(live)})\n"
@@ -133,25 +134,26 @@ def _told(
         )
     design = crossed(len(live), len(seeds))
     runs = runs_of_design(run, live, seeds, design)
-    carry(runs)
+    train(runs)
     figures = study.figures_of(metric)
     scores = [fmean(_scores(ledger, one)[figure] for figure in figures) for one in runs]
-    return Told(run=label, metric=metric, live=live, idle=idle, found=components(scores, live, design))
+    return NoiseSources(run=label, metric=metric, live=live, idle=idle, found=components(scores, live, design))
 
 
 def _scores(ledger: Ledger, run: Run) -> dict[str, float]:
     return {name: metric.value for name, metric in ledger.record(run).metrics.items()}
 
 
-def _table(told: Told) -> list[str]:
-    idle = [f"{stream:12}changes no score of this arm" for stream in told.idle]
-    if told.found is None:
-        words = f"all of the noise is from {told.live[0]}" if told.live else "one seed gives the scores of another"
-        return [f"{told.run}, {told.metric}: {words}", *idle]
-    found = told.found
+def _table(sources: NoiseSources) -> list[str]:
+    idle = [f"{stream:12}changes no score of this arm" for stream in sources.idle]
+    if sources.found is None:
+        live = sources.live
+        words = f"all of the noise is from {live[0]}" if live else "one seed gives the scores of another"
+        return [f"{sources.run}, {sources.metric}: {words}", *idle]
+    found = sources.found
     rows = [*found.factors.items(), ("together", found.rest)]
     return [
-        f"{told.run}, {told.metric}: {found.mean:.4f} ± {found.sd:.4f} over all streams ({found.runs} runs)",
+        f"{sources.run}, {sources.metric}: {found.mean:.4f} ± {found.sd:.4f} over all streams ({found.runs} runs)",
         f"{'stream':12}{'share of the variance [95 %]':32}sd",
         *(
             f"{name:12}{f'{part.share:.0%} [{part.low:.0%}, {part.high:.0%}]':32}{part.variance**0.5:.4f}"
@@ -161,10 +163,10 @@ def _table(told: Told) -> list[str]:
     ]
 
 
-def _advice(told: Told, study: Study, arm: str) -> list[str]:
-    """What to share between arms, and how many seeds to take."""
-    found = told.found
-    if found is None and not told.live:
+def _advice(sources: NoiseSources, study: Study, arm: str) -> list[str]:
+    """Lines of advice on what arms should share, and how many seeds to take."""
+    found = sources.found
+    if found is None and not sources.live:
         return ["advice    no seed moves this score: more of them tell no more, a harder task may"]
     if found is None:
         return ["advice    every seed of a study varies it; nothing else needs to be shared or drawn anew"]
@@ -180,16 +182,16 @@ def _advice(told: Told, study: Study, arm: str) -> list[str]:
         "          equal seed, which `semray report` says",
         "vary      all streams with the seed: who fixes one of them does not see its part of the noise",
     ]
-    apart, paired = Noise(sd=(2**0.5) * found.sd), Noise(sd=(2 * rest.variance) ** 0.5)
+    unpaired, paired = Noise(sd=(2**0.5) * found.sd), Noise(sd=(2 * rest.variance) ** 0.5)
     if not paired.sd:
         return lines
     n = len(study.seeds.initial)
     if n > 1:
-        shown = " to ".join(f"{smallest_effect(n, noise=one):.4f}" for one in (paired, apart))
+        shown = " to ".join(f"{smallest_effect(n, noise=one):.4f}" for one in (paired, unpaired))
         lines.append(f"seeds     {n} show a difference of {shown}: what streams do alone cancels, or nothing does")
-    of_arm = [part for part in study.parts if arm in part.arms]
-    for aim in sorted({aim for part in of_arm if (aim := part.min_effect or part.margin)}):
-        asked = [seeds_required(one, effect=aim) for one in (paired, apart)]
-        words = " to ".join("more than 10,000" if one is None else str(one) for one in asked)
+    claims = [part for part in study.parts if arm in part.arms]
+    for aim in sorted({aim for part in claims if (aim := part.min_effect or part.margin)}):
+        needed = [seeds_required(one, effect=aim) for one in (paired, unpaired)]
+        words = " to ".join("more than 10,000" if one is None else str(one) for one in needed)
         lines.append(f"          a difference of {aim:g} takes {words}")
     return lines

@@ -1,4 +1,4 @@
-"""The commands that one family has alone, such as making its data: work in shards, by as many workers as fit."""
+"""Commands of single families, such as making data: work in shards, done by as many workers as fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command(word: str) -> OwnCommand:
 
 
 def add_arguments(parser: ArgumentParser, word: str) -> None:
-    """A family's own flags, and those of all work in shards."""
+    """Add the family's own options, and those of all work in shards."""
     command(word).add_arguments(parser)
     parser.add_argument("--workers", type=int, help="at a time (default: as many as fit)")
     parser.add_argument("--gpus", type=float, default=0.0, help="of each worker (default: 0)")
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser, word: str) -> None:
 
 
 def own(options: Namespace) -> int:
-    """Write what is pending, then say what came of it."""
+    """Write the pending shards, then print the outcome."""
     from corpora.store.errors import CorpusError
     from orchestration.commands.terminal import DONE
     from orchestration.lanes.cluster import RunShare

@@ -1,4 +1,4 @@
-"""`semray plan`: what a run would do and what its seeds can show, in words that `semray run` says too."""
+"""`semray plan`: print what a run would do and what its seeds can show, as `semray run` does first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def plan(options: Namespace) -> int:
-    """Show what a run would do and what its seeds can show."""
+    """Print what a run would do and what its seeds can show."""
     from orchestration.plan.described import next_step
 
     study, ledger = study_of(options), ledger_of(options)
@@ -46,13 +46,13 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        told = f"{words_of(plan, ledger, options.price)}\n{next_step(plan)}"
-        print(fitted(printable(told, keep="\n"), width_of(sys.stdout)))
+        text = f"{words_of(plan, ledger, options.price)}\n{next_step(plan)}"
+        print(fitted(printable(text, keep="\n"), width_of(sys.stdout)))
     return DONE
 
 
 def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
-    """The plan in words, with what the ledger and this machine tell of it."""
+    """The plan in words, with expected time and cost, claims and warnings."""
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
@@ -70,8 +70,8 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     foretold = foretell(plan, ledger) if untimed else None
     time = foretold_words(foretold, lanes) if untimed else ""
     left = expected or foretold
-    told = with_recorded_costs(plan, ledger) if price and not plan.left else plan
-    costs = cost_words(told, price, left.seconds if left else None)
+    with_costs = with_recorded_costs(plan, ledger) if price and not plan.left else plan
+    costs = cost_words(with_costs, price, left.seconds if left else None)
     notes += slips_of_processor(plan.left) if on_this_processor else []
     return describe(
         plan,
@@ -81,12 +81,12 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
         notes=notes,
         time=time,
         costs=costs,
-        rows=rows_told(plan),
+        rows=rows_words(plan),
     )
 
 
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
-    """What the claims can reach; and in words which the study has no longer as they were declared."""
+    """What the claims can reach, and notes on claims that the study no longer makes as declared."""
     from orchestration.plan.reach import reachability
     from orchestration.verdicts.declared import amended, declaration_of, nulls_by_group, withdrawn
     from orchestration.verdicts.pairing import seen
@@ -94,15 +94,15 @@ def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     declared = declaration_of(records)
-    gone = withdrawn(records, declared)
-    if declared and any(one.still for one in gone):
-        gone = withdrawn(records, amended(declared, records))
-    besides = nulls_by_group(one for one in gone if not one.still)
-    return reachability(plan, seen(records), besides), [one.words for one in gone]
+    changed = withdrawn(records, declared)
+    if declared and any(one.still for one in changed):
+        changed = withdrawn(records, amended(declared, records))
+    gone = nulls_by_group(one for one in changed if not one.still)
+    return reachability(plan, seen(records), gone), [one.words for one in changed]
 
 
-def rows_told(plan: Plan) -> list[str]:
-    """What becomes of the rows that runs of the plan are to train on, as far as that is at hand."""
+def rows_words(plan: Plan) -> list[str]:
+    """Lines on how many rows of each data set the runs train on, if that is known before the data are built."""
     if all(run.seed is None for run in plan.left):
         return []
     found = family(plan.study.family).rows(plan.study.data)

@@ -1,4 +1,4 @@
-"""`semray prune`: give back the room that a study's models take. Scores stay; a new task would train again."""
+"""`semray prune`: delete models of a study to free space. Scores stay; a new task would train again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestration.study.errors import StudyError
 
 
 def prune(options: Namespace) -> int:
-    """Say which models go, and how much room that gives; delete them when told to."""
+    """Print which models can go and their size; delete them with --yes."""
     study, ledger = study_of(options), ledger_of(options)
     keep = options.models or study.resources.models
     if keep == "keep":
@@ -27,7 +27,7 @@ def prune(options: Namespace) -> int:
     runs = models_to_remove(planned(study, ledger), ledger, keep)
     sizes = {run.id: ledger.model_size(run) for run in runs}
     if options.yes:
-        with _full_disk_told(ledger.url), ledger.drive(study.name):
+        with _full_disk_explained(ledger.url), ledger.drive(study.name):
             for run in runs:
                 ledger.drop_model(run)
     if options.json:
@@ -43,8 +43,8 @@ def prune(options: Namespace) -> int:
 
 
 @contextmanager
-def _full_disk_told(url: str) -> Iterator[None]:
-    """Who prunes, and which entry has no model any more, is written before a model goes, which takes room."""
+def _full_disk_explained(url: str) -> Iterator[None]:
+    """StudyError if the disk is too full even to record what is deleted, which comes before each deletion."""
     try:
         yield
     except (OSError, StudyError) as error:

@@ -1,4 +1,4 @@
-"""Where a study's report goes: its files, and MLflow. `semray sync` is the second alone."""
+"""Writes a study's report as files and to MLflow. `semray sync` does only the latter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestration.commands.standing import for_report, standing
+from orchestration.commands.standing import current_findings, for_report
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, shown_path, study_of
 from orchestration.commands.waiting import DRAWING, doing
 from orchestration.ledger.beside import reports
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def sync(options: Namespace) -> int:
-    """Bring MLflow up to what the ledger holds."""
+    """Bring MLflow up to date with the ledger."""
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.published import with_published
 
     study, ledger = study_of(options), ledger_of(options)
-    _, findings = standing(study, ledger)
+    _, findings = current_findings(study, ledger)
     findings = with_distributions(with_published(findings, study), ledger)
     done = _sync(findings, ledger, options.mlflow)
     say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study)}"]))
@@ -37,7 +37,7 @@ def sync(options: Namespace) -> int:
 
 
 def publish(findings: Findings, study: Study, ledger: Ledger, folder: Path, uri: str | None) -> None:
-    """Write the report's files, bring MLflow up to date, and link the one to the other."""
+    """Write the report's files, bring MLflow up to date, and link the report to it."""
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
 

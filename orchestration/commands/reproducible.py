@@ -1,5 +1,4 @@
-"""`semray reproducible STUDY ARM`: does a seed fix what this arm gives? It is run twice, and the ledger keeps what
-came of it."""
+"""`semray reproducible STUDY ARM`: run an arm twice at one seed, compare the scores, record the outcome."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ from orchestration.verdicts.repeating import compared
 
 
 def reproducible(options: Namespace) -> int:
-    """Run an arm twice at one seed; exit code 0 when all scores are the same to 1e-6."""
+    """Run an arm twice at one seed; exit code 0 if all scores are the same to 1e-6."""
     study, ledger = study_of(options), ledger_of(options)
     run = _chosen(study, ledger, options.arm, options.seed)
     prepare(study)
     say(f"running {run.label} twice")
-    with _apart(ledger) as first, _apart(ledger) as second:
+    with _trial_ledger(ledger) as first, _trial_ledger(ledger) as second:
         _run_in_each(study, run, (first, second))
         repeat = compared(run, first, second)
     ledger.keep_repeat(repeat)
@@ -37,7 +36,7 @@ def reproducible(options: Namespace) -> int:
 
 
 def _chosen(study: Study, ledger: Ledger, arm: str, seed: int | None) -> Run:
-    """The arm's run at this seed, or at its first."""
+    """The arm's run at this seed, or at its first if none is given."""
     if arm not in study.arms:
         raise StudyError(f"{study.path}: no arm {arm}\n  accepted: {', '.join(study.arms)}")
     runs = [run for run in planned(study, ledger).runs if run.arm == arm]
@@ -55,17 +54,17 @@ def _run_in_each(study: Study, run: Run, ledgers: tuple[Ledger, Ledger]) -> None
 
     watch = Watch(len(ledgers))
     with connected(max(cores(), study.resources.workers_per_run)):
-        for apart in ledgers:
-            with apart.drive(study.name):
+        for trial in ledgers:
+            with trial.drive(study.name):
                 job = Job(runs=(run,))
-                outcome = launch([job], ledger=apart, resources=study.resources, on_event=watch, warm=())
+                outcome = launch([job], ledger=trial, resources=study.resources, on_event=watch, warm=())
             watch.close()
             require_whole(outcome, [run])
 
 
 @contextmanager
-def _apart(ledger: Ledger) -> Iterator[Ledger]:
-    """A ledger of its own within this one's place, for what must not count as a finished run."""
+def _trial_ledger(ledger: Ledger) -> Iterator[Ledger]:
+    """A temporary ledger inside this one's place, for runs that must not count as finished."""
     name = f".trial-{secrets.token_hex(4)}"
     try:
         yield Ledger(f"{ledger.url}/{name}")

@@ -1,4 +1,4 @@
-"""`semray run`, top to bottom: plan, declare, train, judge, add seeds while a claim is open, report."""
+"""`semray run`: plan, declare, train, judge, add seeds while a claim is open, report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(options: Namespace) -> int:
 
 
 def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
-    """What a person may type after a run: how it goes on where it is not done, else where to look closer."""
+    """The commands to type after a run: `run` again if it is not complete, else those that show more."""
     if not whole:
         return [f"next    {typed('run', study)}   goes on from here: what is finished is kept"]
     claims = [finding.verdict.claim for finding in findings.findings]
@@ -57,7 +57,7 @@ def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
 def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
     """Train and score what the ledger lacks, judge, and add a seed while a claim is open.
 
-    The findings, and whether every run is finished: some may have failed, or a person stopped them.
+    Returns the findings, and whether every run is finished: some may have failed, or a person may have stopped.
     """
     with ledger.drive(study.name) as adopted:
         if adopted:
@@ -67,8 +67,8 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
         say(words_of(plan, ledger))
         if plan.left:
             with doing(PREPARING):
-                prepare(study)  # a mistake that only a close look finds is found before a lane starts
-        declaration = declare(study, plan.runs, ledger)  # and a claim is written down before it can be seen
+                prepare(study)  # finds the last mistakes before a lane starts
+        declaration = declare(study, plan.runs, ledger)  # before any outcome can be seen
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
         with closing(_Training(study, ledger, stacks=len(plan.jobs))) as training:
             while True:
@@ -89,10 +89,10 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
 
 
 class _Training:
-    """The lanes of a study from its first run to its last added seed, and what a person sees of them."""
+    """The lanes of a study from its first run to its last added seed, and their progress on the terminal."""
 
     def __init__(self, study: Study, ledger: Ledger, *, stacks: int) -> None:
-        """stacks: how many jobs there are at first; those of a stacked family are few and share the cores."""
+        """stacks: the number of jobs at first; a stacked family has few jobs, which share the cores."""
         from orchestration.lanes.cluster import cores
         from orchestration.lanes.launch import Lanes
         from orchestration.lanes.progress import Watch
@@ -109,9 +109,9 @@ class _Training:
         self.lanes.close()
 
     def launch(self, plan: Plan) -> bool:
-        """Execute what the ledger lacks, but for runs given up before; True when asked to stop before the end.
+        """Execute what the ledger lacks, except runs that failed before. True if a person stopped it.
 
-        Where seeds grow one by one and lanes would stand idle, later seeds are trained ahead beside them.
+        If seeds are added one by one and lanes are idle, later seeds are trained ahead in them.
         """
         if not self._left(plan).jobs:
             return False
@@ -128,14 +128,14 @@ class _Training:
         return outcome.stopped
 
     def unneeded(self, plan: Plan) -> list[Run]:
-        """What was trained ahead, for seeds that the plan then did not come to."""
+        """The runs trained ahead for seeds that the plan did not reach."""
         planned_ids = {run.id for run in plan.runs}
         return [run for run in self.launched.values() if run.id not in planned_ids and self.ledger.holds(run)]
 
     def _left(self, plan: Plan) -> Plan:
-        """The plan as the ledger stands now; runs given up count as finished, so that none begins again."""
-        lost = {entry for run in plan.runs if run.id in self.given_up for entry in run.entries}
-        return replace(plan, finished=self.ledger.held(plan.runs) | lost)
+        """The plan with what the ledger holds now. Given-up runs count as finished, so that none starts again."""
+        given_up = {entry for run in plan.runs if run.id in self.given_up for entry in run.entries}
+        return replace(plan, finished=self.ledger.held(plan.runs) | given_up)
 
     def _hear(self, event: Event) -> None:
         from orchestration.lanes.events import RunFinished

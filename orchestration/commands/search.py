@@ -1,4 +1,4 @@
-"""`semray search` and `semray confirm`: find better settings on development data, then put them to the test."""
+"""`semray search` and `semray confirm`: find better settings on development data, then test them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def search(options: Namespace) -> int:
-    """Try points of the search space around each arm, and show what came of them."""
+    """Try points of the search space around each arm, and print the results."""
     from orchestration.search.drive import run_search
     from orchestration.search.outcome import has_ended
     from orchestration.search.shown import SearchWatch, as_json, begun_anew, next_step, table
@@ -32,16 +32,16 @@ def search(options: Namespace) -> int:
     stopped, found = False, list[Searched]()
     with ledger.drive(study.name):
         for selection in _selections(study, ledger):
-            came = searched(selection, ledger)
-            if has_ended(came, ledger):
+            result = searched(selection, ledger)
+            if has_ended(result, ledger):
                 say(f"search of {selection.arm}: nothing is left to run; this is what the ledger holds of it")
             elif not stopped:
-                if anew := begun_anew(selection, ledger, found):
-                    say(*anew)
+                if lines := begun_anew(selection, ledger, found):
+                    say(*lines)
                 prepare(selection.at_choices)
                 watch = SearchWatch()
-                came, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
-            found.append(came)
+                result, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
+            found.append(result)
     print(
         json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
     )
@@ -52,7 +52,7 @@ def search(options: Namespace) -> int:
 
 
 def confirm(options: Namespace) -> int:
-    """Run the best points, and what they started from, on fresh seeds and test data; report what is left."""
+    """Run the best points and the arms they started from on fresh seeds and test data; report the differences."""
     from orchestration.report import forms
     from orchestration.search.confirm import confirmation, not_repeated, optimism
     from orchestration.search.confirmed import keep_confirmed
@@ -65,19 +65,19 @@ def confirm(options: Namespace) -> int:
     findings, whole = run_study(chosen, ledger)
     if whole:
         keep_confirmed(found, findings, ledger)
-    told = optimism(found, findings)
+    gaps = optimism(found, findings)
     if options.json:
         print(
-            json.dumps({"verdicts": forms.as_json(findings), "optimism": [asdict(one) for one in told]}, indent=1)
+            json.dumps({"verdicts": forms.as_json(findings), "optimism": [asdict(one) for one in gaps]}, indent=1)
         )
     else:
-        print(forms.table(findings), *(one.line for one in told), sep="\n\n")
+        print(forms.table(findings), *(one.line for one in gaps), sep="\n\n")
     publish(findings, chosen, ledger, report_folder(options, chosen, ledger), options.mlflow)
     return DONE if whole else SOME_FAILED
 
 
 def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Iterator[Selection]:
-    """The searches one after another: those before may decide. as_scored: to be read, not gone on with."""
+    """The searches in order, as earlier ones may decide for later ones. as_scored: only to read their results."""
     from orchestration.search.trials import searched, selections
 
     def at_best(selection: Selection) -> Any:

@@ -1,4 +1,4 @@
-"""The commands that only show: status, report, why and verify. They train nothing."""
+"""The commands that only read: status, report, why and verify."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import report_folder
-from orchestration.commands.standing import beside, for_report, standing, to_report
+from orchestration.commands.standing import beside, current_findings, for_report, to_report
 from orchestration.commands.terminal import (
     DONE,
     SOME_FAILED,
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
     from orchestration.verdicts.passport import Verification
 
-TABLE = "table"  # the form on stdout, unless another is asked for
+TABLE = "table"  # the default form on stdout
 FILES = ("out", "png", "passport", "sign")
-UNDONE = {  # what is asked for, by its option, and the options that nothing comes of beside it
+WITHOUT_EFFECT = {  # option -> (its name, the options that have no effect beside it)
     "several studies": ("others", (*FILES, "methods", "format", "across", "price")),
     "--methods": ("methods", (*FILES, "json", "format", "across", "price")),
     "--json": ("json", ("format", "across")),
@@ -46,14 +46,14 @@ UNDONE = {  # what is asked for, by its option, and the options that nothing com
 
 
 def status(options: Namespace) -> int:
-    """Which runs are done, failed or left."""
+    """Print which runs are done, failed or left."""
     from orchestration.search.confirmed import confirmed_searches
     from orchestration.verdicts.growing import as_grown
 
     study, ledger = study_of(options), ledger_of(options)
-    plan, before = as_grown(study, ledger)
+    plan, earlier_tasks = as_grown(study, ledger)
     confirmed = confirmed_searches(study, ledger)
-    say(*beside(before, confirmed))
+    say(*beside(earlier_tasks, confirmed))
     done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
     rows = [
         {
@@ -96,7 +96,7 @@ def report(options: Namespace) -> int:
 
 
 def check_outputs(options: Namespace) -> None:
-    """StudyError for what cannot be written, or signs nothing, before anything takes its time."""
+    """StudyError for outputs that cannot be written, before long work begins."""
     _check_together(options)
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
@@ -111,16 +111,16 @@ def check_outputs(options: Namespace) -> None:
 
 
 def _check_together(options: Namespace) -> None:
-    """StudyError for options that others would leave without effect."""
-    for said, (name, without) in UNDONE.items():
-        undone = [other for other in without if getattr(options, other, None) not in (None, False, TABLE)]
-        if getattr(options, name, None) and undone:
-            flags = ", ".join(f"--{other}" for other in undone)
-            raise StudyError(f"{flags}: nothing comes of it with {said}\n  accepted: one without the other")
+    """StudyError for options that have no effect beside others."""
+    for option, (name, without) in WITHOUT_EFFECT.items():
+        useless = [other for other in without if getattr(options, other, None) not in (None, False, TABLE)]
+        if getattr(options, name, None) and useless:
+            flags = ", ".join(f"--{other}" for other in useless)
+            raise StudyError(f"{flags}: nothing comes of it with {option}\n  accepted: one without the other")
 
 
 def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findings, folder: Path) -> None:
-    """The files of a report, and its passport and the signature of that where they are asked for."""
+    """Write the files of a report and, if asked for, its passport and the signature."""
     from orchestration.report.forms import write
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.passport import write_passport
@@ -140,7 +140,7 @@ def write_report(options: Namespace, plan: Plan, ledger: Ledger, findings: Findi
 
 
 def _side_by_side(options: Namespace) -> int:
-    """The verdicts of several studies in one table; each keeps its own report."""
+    """Print the verdicts of several studies in one table."""
     from orchestration.report.forms import as_json, side_by_side
     from orchestration.verdicts.published import with_published
 
@@ -162,19 +162,19 @@ def _side_by_side(options: Namespace) -> int:
 
 
 def why(options: Namespace) -> int:
-    """The chain from a verdict to deltas, runs, items and files."""
+    """Print the chain from a verdict to deltas, runs, items and files."""
     from orchestration.report.forms import as_json
     from orchestration.verdicts.why import chain
 
     study, ledger = study_of(options), ledger_of(options)
-    _, findings = standing(study, ledger, asked=options.claim)
+    _, findings = current_findings(study, ledger, asked=options.claim)
     say(*findings.beside)
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
 
 
 def verify(options: Namespace) -> int:
-    """Recompute a passport's figures; hold it against a declaration that was published, and a signature."""
+    """Recompute a passport's figures; check a published declaration and a signature if given."""
     from orchestration.verdicts.passport import verify as check
     from orchestration.verdicts.signature import check_signature
 
@@ -184,28 +184,28 @@ def verify(options: Namespace) -> int:
     done = check(passport)
     if options.signers:
         check_signature(passport, Path(options.signers), options.signed_by)
-    other = bool(options.declared) and options.declared.lower() != done.declared
+    other_claims = bool(options.declared) and options.declared.lower() != done.declared
     if options.json:
         print(json.dumps(asdict(done), default=str))
     else:
         _print_check(done, options)
-    if other:
+    if other_claims:
         say(f"declared  {done.declared or 'nothing'}, not {printable(options.declared)}, which was published")
-    return SOME_FAILED if done.differences or other else DONE
+    return SOME_FAILED if done.differences or other_claims else DONE
 
 
 def _print_check(done: Verification, options: Namespace) -> None:
     for difference in done.differences:
         place, printed, again = (cut(printable(str(value)), 120) for value in difference)
         print(f"differs  {place}: printed {printed}, recomputed {again}")
-    was, here = done.rules
-    if was != here:
-        print(f"judged by version {was or 'unknown'} of the rule when printed, by version {here} here")
+    printed_rule, rule = done.rules
+    if printed_rule != rule:
+        print(f"judged by version {printed_rule or 'unknown'} of the rule when printed, by version {rule} here")
     wrong = f"{len(done.differences)} differ" if done.differences else "all agree"
     print(f"{done.study}: {done.figures} figures recomputed, {wrong}")
-    asked = sum(done.runs.values())
-    told = ", ".join(f"{count} {status}" for status, count in done.runs.items() if count)
-    print(f"runs      {asked} that the study asks for: {told}")
+    total = sum(done.runs.values())
+    counts = ", ".join(f"{count} {status}" for status, count in done.runs.items() if count)
+    print(f"runs      {total} that the study asks for: {counts}")
     if done.unsealed:
         print(f"unsealed  {done.unsealed} runs, recorded before entries had seals")
     print(f"declared  {done.declared or 'nothing: its claims are exploratory'}")
@@ -215,7 +215,7 @@ def _print_check(done: Verification, options: Namespace) -> None:
 
 
 def show(options: Namespace, findings: Findings) -> None:
-    """The verdicts on stdout, in the form asked for."""
+    """Print the verdicts in the requested form."""
     from orchestration.report import forms
 
     if options.json:

@@ -1,4 +1,4 @@
-"""What the ledger says of a study now: its plan and its verdicts, and what a reader is told with them."""
+"""The current plan and findings of a study by what the ledger holds, with notes for the reader."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import ConfirmedSearch, Findings
 
 
-def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Plan, Findings]:
-    """The plan with the seeds that the study has come to, and its findings. asked: as `find` has it."""
+def current_findings(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Plan, Findings]:
+    """The plan with the seeds that the study has reached, and its findings. asked: as in `find`."""
     from orchestration.verdicts.find import find
     from orchestration.verdicts.growing import as_grown
 
@@ -30,8 +30,8 @@ def standing(study: Study, ledger: Ledger, asked: str | None = None) -> tuple[Pl
 
 
 def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
-    """As `standing`. StudyError where no run of the study has finished: there is nothing to judge yet."""
-    plan, findings = standing(study, ledger)
+    """As `current_findings`. StudyError if no run of the study is finished."""
+    plan, findings = current_findings(study, ledger)
     if not findings.with_status("finished"):
         raise StudyError(
             f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
@@ -40,7 +40,7 @@ def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
 
 
 def with_beside(findings: Findings, study: Study, ledger: Ledger, before: tuple[str, ...] = ()) -> Findings:
-    """The findings with the lines that stand `beside` them, and with the confirmations of the study's searches."""
+    """The findings with the notes from `beside`, and with the confirmations of the study's searches."""
     from orchestration.search.confirmed import confirmed_searches
 
     confirmed = confirmed_searches(study, ledger)
@@ -48,7 +48,7 @@ def with_beside(findings: Findings, study: Study, ledger: Ledger, before: tuple[
 
 
 def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tuple[str, ...]:
-    """Lines for a reader beside the verdicts: which tasks an earlier version scored, what searches confirmed.
+    """Notes beside the verdicts: tasks that an earlier version scored, confirmations of searches.
 
     before: the names of those tasks.
     """
@@ -56,7 +56,7 @@ def beside(before: tuple[str, ...], confirmed: Sequence[ConfirmedSearch]) -> tup
 
 
 def for_report(findings: Findings, study: Study, ledger: Ledger) -> Findings:
-    """With what the files of a report show and no passport holds: papers' figures, costs, texts of items."""
+    """The findings with what only report files show: papers' figures, costs, texts of items."""
     from orchestration.verdicts.costs import with_costs
     from orchestration.verdicts.item_texts import with_item_texts
     from orchestration.verdicts.published import with_published

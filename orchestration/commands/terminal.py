@@ -1,4 +1,4 @@
-"""What every command shares: exit codes, words for a person, the study and the ledger that are named."""
+"""What all commands share: exit codes, output for people, and reading the named study and ledger."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from orchestration.study.names import names_accepted, printable, typed
 from orchestration.study.study import Study
 
 DONE, SOME_FAILED, WRONG_REQUEST = 0, 1, 2
-STUDIES = Path("studies")  # where a study is looked for that is called by its name alone
+STUDIES = Path("studies")  # where a study given by name is looked for
 
 
 def study_of(options: Namespace) -> Study:
-    """The study of a command line, with the lanes asked for there."""
+    """The study of a command line, with `--lanes` applied."""
     study = read_study(study_file(options.study))
     lanes = getattr(options, "lanes", None)
     return study if lanes is None else replace(study, resources=replace(study.resources, lanes=lanes))
 
 
 def study_file(named: str) -> Path:
-    """The file that a person means: a path, or the name of a study in this folder or in `studies`."""
+    """The file of a study, given as a path or by the name of a study in this folder or in `studies`."""
     path = Path(named)
     if not named or os.path.exists(named) or path.suffix or path.name != named:
         return path
     files = {file.stem: file for folder in (STUDIES, Path()) for file in _studies_in(folder)}
     if named not in files:
-        there = names_accepted(named, sorted(files)) if files else f"`{typed('init', 'study', named)}` writes one"
+        known = names_accepted(named, sorted(files)) if files else f"`{typed('init', 'study', named)}` writes one"
         raise StudyError(
-            f"{named}: no such file, and no study of that name here or in {STUDIES}/\n  accepted: {there}"
+            f"{named}: no such file, and no study of that name here or in {STUDIES}/\n  accepted: {known}"
         )
     return files[named]
 
@@ -48,7 +48,7 @@ def _studies_in(folder: Path) -> list[Path]:
 
 
 def ledger_of(options: Namespace) -> Ledger:
-    """The ledger of a command line. Where nothing is there yet, and an earlier one near, that is said."""
+    """The ledger of a command line. If it does not exist but one is near, a hint is printed."""
     near = nearest_ledger(options.ledger)
     if near is not None:
         say(f"ledger  none at {options.ledger}; the nearest is {near}:  --ledger {near}")
@@ -56,13 +56,13 @@ def ledger_of(options: Namespace) -> Ledger:
 
 
 def say(*lines: str) -> None:
-    """Lines for a person, on stderr."""
+    """Print lines for a person on stderr."""
     for line in lines:
         print(fitted(printable(line, keep="\n"), width_of(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Cells of the terminal that a stream writes to; None for a file or a pipe, where lines stay whole."""
+    """The width of the terminal of a stream, in cells; None for a file or a pipe, where lines are not broken."""
     if not stream.isatty():
         return None
     from rich.console import Console
@@ -71,7 +71,7 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def fitted(text: str, width: int | None) -> str:
-    """The text with its long lines broken at blanks; what follows stands below what the line's label names."""
+    """The text with long lines broken at blanks. Continued lines are indented to behind the label of the line."""
     if width is None:
         return text
     return "\n".join(part for line in text.split("\n") for part in _broken(line, width))

@@ -1,4 +1,4 @@
-"""`semray ui`: MLflow's pages of a study, on this machine alone, until Ctrl-C."""
+"""`semray ui`: serve MLflow's pages of a study on this machine only, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PORTS = range(5000, 5020)  # the first that is free
 
 
 def ui(options: Namespace) -> int:
-    """Start MLflow's server and say where the study's table is; with a server elsewhere, only that."""
+    """Start MLflow's server and print the address of the study's table; with a remote server, only print it."""
     from orchestration.tracking.reaching import database_of, default_uri, shown
     from orchestration.tracking.ui import experiment_page, server
 
@@ -26,7 +26,7 @@ def ui(options: Namespace) -> int:
         print(experiment_page(uri, study.name, shown(uri)))
         return DONE
     page = experiment_page(uri, study.name, base="")
-    begun, port = _end_when_asked(), options.port or _free_port()
+    begun, port = _end_on_signals(), options.port or _free_port()
     with doing("starting MLflow's server"), server(uri, port, begun) as address:
         print(f"{address}{page}", flush=True)
         say(f"{shown_path(database_of(uri) or shown(uri))} on this machine alone; Ctrl-C ends the server")
@@ -34,14 +34,14 @@ def ui(options: Namespace) -> int:
             signal.pause()
 
 
-def _end_when_asked() -> Callable[[], None]:
-    """Ctrl-C, a request to end and a terminal that closes are how this command is meant to end, and its server.
+def _end_on_signals() -> Callable[[], None]:
+    """End this command and its server, with exit code 0, on Ctrl-C, SIGTERM or a closed terminal.
 
-    They wait until what is returned is called: a server that is just being started is nobody's to end.
+    Signals wait until the returned function is called, as a server cannot be ended while it starts.
     """
-    asked = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-        asked.append(signal.SIGHUP)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+        signals.append(signal.SIGHUP)
     begun = ending = False
 
     def end() -> None:
@@ -50,8 +50,8 @@ def _end_when_asked() -> Callable[[], None]:
 
     def hear(number: int, frame: Any) -> None:
         nonlocal ending
-        for one in asked:
-            signal.signal(one, signal.SIG_IGN)  # asked twice, it still ends the server first
+        for signal_number in signals:
+            signal.signal(signal_number, signal.SIG_IGN)  # a second signal must not end us before the server
         ending = True
         end()
 
@@ -60,8 +60,8 @@ def _end_when_asked() -> Callable[[], None]:
         begun = True
         end()
 
-    for one in asked:
-        signal.signal(one, hear)
+    for signal_number in signals:
+        signal.signal(signal_number, hear)
     return begin
 
 

@@ -1,4 +1,4 @@
-"""What a command says that it is at, once that has taken a second. Quick to import."""
+"""Messages about steps of a command that take longer than a second. Quick to import."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ SILENT_SECONDS = 1.0
 
 
 def doing(what: str) -> AbstractContextManager[None]:
-    """Say what is done within the block, once it has taken a second."""
+    """Print what the block does if it takes longer than a second."""
     return print_after(SILENT_SECONDS, f"{what} …")

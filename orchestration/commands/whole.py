@@ -1,4 +1,4 @@
-"""What a command does that needs all runs of a launch, where one of them did not come to its end."""
+"""A check for commands that need every run of a launch to finish."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def require_whole(outcome: Outcome, runs: Iterable[Run]) -> None:
-    """KeyboardInterrupt where the launch was stopped, StudyError that names the first run which failed."""
+    """Raise KeyboardInterrupt if the launch was stopped, or StudyError that names the first failed run."""
     if outcome.stopped:
         raise KeyboardInterrupt
     if outcome.failed:

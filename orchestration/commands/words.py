@@ -1,4 +1,4 @@
-"""Every word of the command line with its flags, in the groups of a day's work. Built whenever any is called."""
+"""All commands with their options, in the groups of --help. Every command builds all of this."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ STUDY = "the study's YAML file, or its name where that lies in this folder or in
 OF_FAMILIES = "of one family"
 
 
-class WordGroup:
-    """A group of words as it is put together. told: what each does."""
+class CommandGroup:
+    """Adds the commands of one group to the parser. summaries: command -> what it does."""
 
     def __init__(self, commands: Any) -> None:
         self._commands = commands
-        self.told: dict[str, str] = {}
+        self.summaries: dict[str, str] = {}
 
     def bare(self, name: str, summary: str) -> ArgumentParser:
-        """A word without any flag of its own yet."""
-        self.told[name] = summary
+        """Add a command without options."""
+        self.summaries[name] = summary
         made: ArgumentParser = self._commands.add_parser(name, description=summary)
         return made
 
     def add(self, name: str, summary: str, *, study: bool = True, json: bool = True) -> ArgumentParser:
-        """A word that asks a ledger, as a rule for one study."""
+        """Add a command that reads a ledger, usually for one study."""
         command = self.bare(name, summary)
         if study:
             command.add_argument("study", metavar="STUDY", help=STUDY)
@@ -45,7 +45,7 @@ class WordGroup:
         return command
 
 
-def _add_begin(words: WordGroup) -> None:
+def _add_begin(words: CommandGroup) -> None:
     kinds = words.bare(
         "init",
         "write a first study from a few answers, or a family of your own: init study FILE, init family NAME",
@@ -77,7 +77,7 @@ def _add_begin(words: WordGroup) -> None:
     doctor.set_defaults(study=None)
 
 
-def _add_before(words: WordGroup) -> None:
+def _add_before(words: CommandGroup) -> None:
     _price(
         words.add(
             "plan", "show the runs, what is reused, the time it takes and what the seeds can show; trains nothing"
@@ -100,7 +100,7 @@ def _add_before(words: WordGroup) -> None:
     )
 
 
-def _add_run(words: WordGroup) -> None:
+def _add_run(words: CommandGroup) -> None:
     _across(_add_lanes(words, "run", "train what the ledger lacks, then report the verdicts"))
     words.add("status", "show which runs are done, failed or left")
     repeat = words.add("reproducible", "run an arm twice at one seed and say whether it gives the same")
@@ -121,8 +121,8 @@ def _add_run(words: WordGroup) -> None:
     _add_lanes(words, "confirm", "put the best settings of a search to the test, on fresh seeds and test data")
 
 
-def _add_lanes(words: WordGroup, name: str, summary: str) -> ArgumentParser:
-    """A word that trains."""
+def _add_lanes(words: CommandGroup, name: str, summary: str) -> ArgumentParser:
+    """Add a command that trains."""
     command = words.add(name, summary)
     command.add_argument("--lanes", type=at_least_one, help="runs at a time (default: one per core or GPU share)")
     _track(command)
@@ -137,7 +137,7 @@ def _price(command: ArgumentParser) -> None:
     )
 
 
-def _add_read(words: WordGroup) -> None:
+def _add_read(words: CommandGroup) -> None:
     report = words.add("report", "print the verdicts and write the report from what the ledger holds")
     report.add_argument("others", metavar="STUDY", nargs="*", help="more studies, to print side by side")
     report.add_argument("--format", choices=("table", "markdown", "latex"), default="table", help="form on stdout")
@@ -187,7 +187,7 @@ def _add_read(words: WordGroup) -> None:
     ui.add_argument("--port", type=at_least_one, help="default: the first free one from 5000 on")
 
 
-def _add_hand_on(words: WordGroup) -> None:
+def _add_hand_on(words: CommandGroup) -> None:
     export = words.add(
         "export", "write a run's model to a folder, with a card that says what opens it", study=False
     )
@@ -213,7 +213,7 @@ def _add_hand_on(words: WordGroup) -> None:
     verify.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
-def _add_look_after(words: WordGroup) -> None:
+def _add_look_after(words: CommandGroup) -> None:
     words.add("ls", "list the studies here, the runs in the ledger, and the room that they take", study=False)
     prune = words.add("prune", "give back the room that models take; says first what it would delete")
     prune.add_argument(
@@ -230,7 +230,7 @@ def _add_look_after(words: WordGroup) -> None:
     _track(words.add("sync", "bring MLflow up to what the ledger holds"))
 
 
-def _add_of_families(words: WordGroup) -> None:
+def _add_of_families(words: CommandGroup) -> None:
     for word in COMMANDS:
         own.add_arguments(words.bare(word, own.command(word).SUMMARY), word)
 
@@ -245,7 +245,7 @@ def _across(command: ArgumentParser) -> None:
     command.add_argument("--across", action="store_true", help="print the table across all tasks too")
 
 
-DAY: Mapping[str, Callable[[WordGroup], None]] = {  # what words are for, as --help groups them
+GROUPS: Mapping[str, Callable[[CommandGroup], None]] = {  # heading in --help -> adds its commands
     "begin": _add_begin,
     "before a run": _add_before,
     "run": _add_run,
@@ -257,10 +257,10 @@ DAY: Mapping[str, Callable[[WordGroup], None]] = {  # what words are for, as --h
 
 
 def add_all(commands: Any) -> dict[str, dict[str, str]]:
-    """Every word, with its flags, put into a parser's subcommands. -> group -> word -> what it does"""
+    """Add all commands with their options to a parser. Returns group -> command -> what it does."""
     groups = {}
-    for group, add in DAY.items():
-        words = WordGroup(commands)
+    for group, add in GROUPS.items():
+        words = CommandGroup(commands)
         add(words)
-        groups[group] = words.told
+        groups[group] = words.summaries
     return groups

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestration.commands.cli import HOMES, main
+from orchestration.commands.cli import MODULES, main
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.words import OF_FAMILIES, add_all
 from orchestration.ledger.ledger import Ledger
@@ -92,7 +92,7 @@ def ask(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_every_word_stands_in_help_once_in_the_order_of_the_day(capsys: pytest.CaptureFixture[str]) -> None:
     groups = add_all(argparse.ArgumentParser().add_subparsers())
-    assert sorted(name for group, told in groups.items() if group != OF_FAMILIES for name in told) == sorted(HOMES)
+    assert sorted(name for group, of in groups.items() if group != OF_FAMILIES for name in of) == sorted(MODULES)
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out

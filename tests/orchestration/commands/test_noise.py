@@ -57,7 +57,7 @@ class AtOnce:
 
     @classmethod
     @contextmanager
-    def carrying_out(cls, study: Study, ledger: Ledger) -> Iterator[noise.Carry]:
+    def executor(cls, study: Study, ledger: Ledger) -> Iterator[noise.Train]:
         def carry(runs: Sequence[Run]) -> None:
             held = ledger.held(runs)
             cls.trained += carry_out([run for run in runs if run.lacking(held)], ledger)
@@ -78,7 +78,7 @@ def toy_with(**effects: float) -> Callable[..., object]:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(registry.FAMILIES, "toy", "tests.toy_family")
-    monkeypatch.setattr(noise, "_carrying_out", AtOnce.carrying_out)
+    monkeypatch.setattr(noise, "_executor", AtOnce.executor)
     monkeypatch.setattr(AtOnce, "trained", 0)
     tiny_backbone(tmp_path / "tiny")
     (tmp_path / "toys.yaml").write_text(STUDY.replace("PLACE", str(tmp_path)))

@@ -15,7 +15,7 @@ import pytest
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores
-from orchestration.commands.plan_words import rows_told
+from orchestration.commands.plan_words import rows_words
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.failures import Failure
 from orchestration.plan.described import describe, estimate, next_step
@@ -454,8 +454,8 @@ def test_rows_are_told_where_something_is_left_to_train(
 ) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
     fresh = plan(load(), FACTS)
-    assert rows_told(fresh) == ["counted by the first run, which builds them"]
-    assert rows_told(plan(load(), FACTS, entries(fresh.runs))) == []
+    assert rows_words(fresh) == ["counted by the first run, which builds them"]
+    assert rows_words(plan(load(), FACTS, entries(fresh.runs))) == []
     assert "rows    a line" in describe(fresh, rows=["a line"]).splitlines()
 
 
