@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,12 @@ def losses(run: Run, precision: Any) -> list[float]:
     return [point.loss for point in outcome(execute(Job(runs=(run,)), world(precision=precision))).curve]
 
 
+def losses_of_stack(runs: Sequence[Run], precision: Any) -> list[list[float]]:
+    stack = tuple(replace(run, stacked=True) for run in runs)
+    done = [one for one in execute(Job(runs=stack), world(precision=precision)) if isinstance(one, Trained)]
+    return [[point.loss for point in one.curve] for one in done]
+
+
 @on_card
 @pytest.mark.parametrize("name", ARMS)
 def test_a_training_is_the_one_in_float32_but_for_rounding(name: str, tmp_path: Path) -> None:
@@ -71,14 +77,13 @@ def test_a_training_is_the_one_in_float32_but_for_rounding(name: str, tmp_path: 
 
 @on_card
 def test_a_stack_trains_each_run_as_it_trains_alone(tmp_path: Path) -> None:
-    """Alone a softmax is rounded to bf16, in a stack it is not; negatives pass otherwise, and drop the same."""
+    """It adds up in another order, and leaves the softmax of attention in float32, which one alone has in bf16."""
     with made("san/simcse+san", tmp_path) as small:
         alone = [replace(run, tasks={}) for run in (small.run("plain"), small.run("fast", 4))]
-        stack = tuple(replace(run, stacked=True) for run in alone)
-        for one, run in zip(execute(Job(runs=stack), world(precision="bf16")), alone, strict=True):
-            assert isinstance(one, Trained)
-            found = [point.loss for point in one.curve]
-            assert found == pytest.approx(losses(run, "bf16"), rel=0, abs=SAN * ROUNDING)
+        whole, half = losses_of_stack(alone, "fp32"), losses_of_stack(alone, "bf16")
+        for run, one, other in zip(alone, half, whole, strict=True):
+            assert one != other
+            assert one == pytest.approx(losses(run, "bf16"), rel=0, abs=SAN * ROUNDING)
 
 
 def test_autocast_has_a_policy_for_each_operation_that_cuda_has_one_for() -> None:
