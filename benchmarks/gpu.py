@@ -32,7 +32,7 @@ from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
 from orchestration.study.names import slug
-from trainers.engine.memory import tell_workspace
+from trainers.engine.memory import set_cublas_workspace
 
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "limits": training.limits,
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     if device != "cpu":
-        tell_workspace(torch.device(device))  # before the first product, or no later one hears of it
+        set_cublas_workspace(torch.device(device))  # before the first product, or cuBLAS does not read it
     tiny = given.tiny or device == "cpu"
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from card.bench import Bench, Figure
 from trainers.encoders.encoder import Encoder
-from trainers.engine.halves import halves, with_halves
+from trainers.engine.bf16_copies import bf16_copies, with_bf16_copies
 
 
 def graphs(bench: Bench) -> Iterator[Figure]:
@@ -23,9 +23,9 @@ def graphs(bench: Bench) -> Iterator[Figure]:
     for shape, batch in product(bench.sizes.shapes, bench.sizes.batches):
         layers, words = _layers(bench, shape, 2 * batch)
         where = f"{shape}, {2 * batch} texts of {bench.sizes.pieces}"
-        copies = [half for one in layers.modules() if isinstance(one, nn.Linear) for half in halves(one)]
+        copies = [copy for one in layers.modules() if isinstance(one, nn.Linear) for copy in bf16_copies(one)]
         learnt = [words, *layers.parameters()]
-        apart = bench.seconds(_step(bench, with_halves(layers, copies), words, learnt))
+        apart = bench.seconds(_step(bench, with_bf16_copies(layers, copies), words, learnt))
         yield Figure(f"{where}: one by one", 1000 * apart, "ms")
         if not bench.on_card:
             yield Figure(f"{where}: as graphs", "not run without a card", "")

@@ -1,4 +1,4 @@
-"""What surrounds a run body wherever it executes: the models it may score alone, what it costs, why it failed."""
+"""Helpers around a run body in lanes and groups: models that are only scored, costs, and why a job failed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from trainers.engine.world import World
 
 OURS = ("corpora", "evaluators", "orchestration", "trainers")
-NOTHING = 1e-9  # of a share, but for rounding
-CERTAIN = (CorpusError, StudyError, TrainerError)  # they say what a person must change
+NOTHING = 1e-9  # a share below this is rounding
+CERTAIN = (CorpusError, StudyError, TrainerError)  # errors that recur until a person changes something
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why a job ended early. final: it would end the same way again. message: one line, more when final.
+    """Why a job failed. final: it would fail the same way again. message: one line, more when final.
 
-    apart: by id, why runs of the job failed that did so for a reason of their own.
+    apart: by run id, the problems of runs that failed for a reason of their own.
     """
 
     message: str
@@ -43,23 +43,23 @@ class Problem:
 
 
 def metered(results: Iterator[Result], meter: Meter) -> Iterator[Result]:
-    """Each result with what it cost since the one before; runs trained at once share the cost of that."""
-    of_all: Mapping[str, float] = {}  # the cost that is being shared
-    left = 0.0  # the part of it that is still due
+    """Add to each result the cost since the result before; runs trained together share their training's cost."""
+    shared: Mapping[str, float] = {}  # the cost of a common training
+    left = 0.0  # the fraction of it that is not yet assigned to a run
     for result in results:
         cost = meter.take()
         if isinstance(result, Trained) and result.share < 1:
             if left < NOTHING:
-                of_all, left, cost = cost, 1.0, {}
+                shared, left, cost = cost, 1.0, {}
             left -= result.share
-            cost = added(part_of(of_all, result.share), cost)
+            cost = added(part_of(shared, result.share), cost)
         yield replace(result, cost=cost)
 
 
 def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, bool]]:
-    """Each result, and whether it is new to the ledger: a run may have had to train again, for its scores alone.
+    """Yield each result, and whether the ledger lacks it; a run may have trained again only to be scored.
 
-    The cost of a result that is not new goes to the next new one of its run, or no entry would hold it.
+    The cost of a result that the ledger holds is added to the run's next new result, so that it is recorded.
     """
     unbilled: dict[str, Mapping[str, float]] = {}  # by run
     for result in results:
@@ -71,14 +71,14 @@ def billed(results: Iterator[Result], ledger: Ledger) -> Iterator[tuple[Result, 
 
 
 def with_meter(world: World, meter: Meter) -> World:
-    """The world with what is spent in it counted."""
+    """The world with this meter counting its cost."""
     return replace(world, spent=meter.add, so_far=meter.so_far, go_on=meter.go_on)
 
 
 def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]:
-    """The job with the folders of the models that the ledger holds of its runs: those are only scored.
+    """The job with the folders of models that the ledger holds, whose runs are then only scored.
 
-    Runs whose model is damaged are left out of it, and their errors returned by id; raised, where no run is left.
+    Runs whose model is damaged are left out, and their errors are returned by id, or raised if no run is left.
     """
     models: dict[str, Path] = {}
     damaged: dict[str, Exception] = {}
@@ -97,10 +97,10 @@ def with_models(job: Job, ledger: Ledger) -> tuple[Job, Mapping[str, Exception]]
 
 
 def problem(error: Exception) -> Problem:
-    """What a person and the driver want to know of an error.
+    """The Problem of an error.
 
-    Settings and data that cannot work fail again: errors written for people, and any ValueError of our own code.
-    Of those the whole message is kept, since its second line says what is accepted.
+    Errors for people, and ValueErrors of our own code, come of settings or data and are final. Their whole message
+    is kept, since its second line says what is accepted.
     """
     certain = isinstance(error, CERTAIN) and not isinstance(error, StoreAway)
     final = certain or (type(error) is ValueError and _raised_by(error) in OURS)
@@ -109,13 +109,13 @@ def problem(error: Exception) -> Problem:
         message="\n".join(lines if final else lines[:1]),
         traceback="".join(traceback.format_exception(error)),
         final=final,
-        apart={run_id: problem(one) for run_id, one in error.errors.items()}
+        apart={run_id: problem(own) for run_id, own in error.errors.items()}
         if isinstance(error, RunsFailed)
         else {},
     )
 
 
 def _raised_by(error: Exception) -> str:
-    """The package whose code raised the error: a library's own ValueError may come of a file half written."""
+    """The package whose code raised the error; a library's ValueError may come from a half-written file."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] if frames else ""

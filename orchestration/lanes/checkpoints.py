@@ -1,4 +1,4 @@
-"""Where a lane keeps checkpoints: beside its ledger, or with a copy of the newest in it where that is remote."""
+"""The folders of a lane's checkpoints: in a local ledger, or on this machine with a copy in a remote ledger."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ log = logging.getLogger(__name__)
 
 
 def private(ledger: Ledger, run_id: str, attempt: int) -> Path:
-    """A folder of this machine that only this person reads and writes, to be made; older attempts' are removed.
+    """The path of an attempt's temporary folder on this machine, in a folder that only this user can access.
 
-    Its own even where machines share one place for such files. Several ledgers may want the same run, each with a
-    folder of its own. The name is the same for all of a machine's workers of a group, hence easy to guess, and the
-    place is open to all: StudyError when somebody else took it.
+    The caller makes it; those of older attempts are removed. The path differs by machine, in case machines share
+    the place for temporary files, and by ledger. All workers of a group on one machine get the same path, which
+    others
+    can guess: raises StudyError if another user has taken the folder.
     """
     mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}-{slug(platform.node())}"
     with suppress(FileExistsError):
@@ -50,16 +51,16 @@ def private(ledger: Ledger, run_id: str, attempt: int) -> Path:
 def scratch_of(
     ledger: Ledger, run_id: str, attempt: int
 ) -> Iterator[tuple[Path, Callable[[Path, int], None] | None]]:
-    """The folder for an attempt's checkpoints, with what the attempt before it left, and its `World.save`.
+    """Yield the folder for an attempt's checkpoints, with those of the one before, and its `World.save`.
 
-    Beside a local ledger it lies there. With a remote one it is this machine's own, and the newest checkpoint is
-    copied into the ledger whenever one was saved, and when the attempt ends before its run does.
+    The folder is in a local ledger. With a remote ledger it is on this machine, and is copied into the ledger
+    whenever a checkpoint was saved, and if the attempt ends early.
     """
     if (beside := ledger.scratch(run_id, attempt)) is not None:
         yield beside, None
         return
     folder = private(ledger, run_id, attempt)
-    shutil.rmtree(folder, ignore_errors=True)  # of a ledger that was emptied since, and began to count anew
+    shutil.rmtree(folder, ignore_errors=True)  # left by the same attempt number, if the ledger was emptied since
     folder.mkdir()
     ledger.checkpoint(run_id, folder)
     copied = _state(folder)
@@ -83,6 +84,6 @@ def scratch_of(
 
 
 def _state(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Bytes and time of the last change of every file."""
+    """Size and modification time of every file."""
     files = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
     return {path: (found.st_size, found.st_mtime_ns) for path, found in files.items()}

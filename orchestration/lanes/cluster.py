@@ -1,4 +1,4 @@
-"""The Ray that lanes live in: the cluster this process belongs to, else one of its own on loopback."""
+"""Connects to Ray: the cluster that RAY_ADDRESS names, or else a local Ray on loopback."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from pathlib import Path
 from corpora.store.errors import first_line
 from orchestration.study.errors import StudyError
 
-OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's least is 75 MiB
-KNOCK_SECONDS = 5.0  # for a cluster's address to answer at all
+OBJECT_STORE_BYTES = 100 * 2**20  # lanes exchange runs and summaries, never tensors; Ray's minimum is 75 MiB
+KNOCK_SECONDS = 5.0  # wait for a connection to a cluster's address
 
 
 def named_address() -> str | None:
-    """The cluster that RAY_ADDRESS names; None without it, and where it is empty."""
+    """The address in RAY_ADDRESS; None if it is not set or empty."""
     return os.environ.get("RAY_ADDRESS") or None
 
 
 @contextmanager
 def connected(cpus: int) -> Iterator[None]:
-    """Be connected to Ray within the block.
+    """Connect to Ray for the duration of the block.
 
-    A Ray that this process is connected to already is used and left alone. Inside a cluster's job, or wherever
-    RAY_ADDRESS names a cluster, that is joined. Otherwise a Ray of `cpus` CPUs starts, reachable from this machine
-    alone, and ends with the block. Raises StudyError when Ray cannot be reached or started.
+    If this process is connected already, that Ray is used and left running. If RAY_ADDRESS names a cluster, as
+    inside a cluster's job, that is joined. Otherwise a local Ray of `cpus` CPUs is started, reachable from this
+    machine only, and ended with the block. Raises StudyError if Ray cannot be reached or started.
     """
     import ray
 
@@ -58,7 +58,7 @@ def connected(cpus: int) -> Iterator[None]:
 
 @contextmanager
 def joined(address: str) -> Iterator[None]:
-    """Be connected to the cluster at an address, "auto" for this machine's. StudyError when none answers there."""
+    """Connect to the cluster at an address, "auto" for this machine's. StudyError if none answers there."""
     import ray
 
     _keep_stdout_clean()
@@ -74,16 +74,16 @@ def joined(address: str) -> Iterator[None]:
 
 
 def _knock(address: str) -> None:
-    """Raises OSError when nothing listens there: Ray itself would try for more than ten minutes."""
+    """Raise OSError if nothing listens at the address: Ray itself would try for more than ten minutes."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def started_in() -> str | None:
-    """Where what executes on Ray is to go: paths in a study are seen from where that was started, not Ray.
+    """The working folder for processes on Ray: this one's, as a study's paths are relative to its start.
 
-    None in a job that brought its folder along, of which every process finds itself in a copy.
+    None in a Ray job with a `working_dir`, as every process then starts in its own copy of that.
     """
     import ray
 
@@ -92,7 +92,7 @@ def started_in() -> str | None:
 
 
 def go_to(folder: str | None) -> None:
-    """Have this process see paths from there. StudyError, in one line, where its machine has no such folder."""
+    """Change to this folder, unless None. Raises StudyError, in one line, if the machine has no such folder."""
     if folder is None:
         return
     try:
@@ -106,7 +106,7 @@ def go_to(folder: str | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunShare:
-    """What one run takes of a cluster. memory: in bytes, 0 when it is not counted."""
+    """The resources of one run. memory: in bytes, 0 if it is not limited."""
 
     cpus: int
     gpus: float = 0.0
@@ -131,7 +131,7 @@ def runs_that_fit(share: RunShare) -> int:
 
 
 def room_words() -> str:
-    """What the connected Ray has and what of it is free, in words."""
+    """The total and free resources of the connected Ray, in words."""
     import ray
 
     return f"Ray has {_amounts(ray.cluster_resources())}, of which {_amounts(ray.available_resources())} are free"
@@ -152,7 +152,7 @@ def temporary_folder() -> Path:
 
 
 def cores() -> int:
-    """CPU cores this process may use: of its affinity mask and of its control group's quota."""
+    """CPU cores that this process may use, by its affinity mask and its control group's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
@@ -162,10 +162,10 @@ def cores() -> int:
 
 
 def _start(cpus: int) -> None:
-    """A local Ray that listens on loopback only.
+    """Start a local Ray that listens on loopback only.
 
-    On Linux Ray 2.60 turns 127.0.0.1 into the machine's address and then listens on every interface. What it does
-    on systems where it knows no clusters, it does here too once told that there is none.
+    On Linux Ray 2.60 replaces 127.0.0.1 by the machine's address and then listens on every interface. On systems
+    where it supports no clusters it does not; ENABLE_RAY_CLUSTER = False makes it behave so on Linux too.
     """
     import ray
     from ray._private import ray_constants
@@ -189,9 +189,9 @@ def _start(cpus: int) -> None:
 
 @contextmanager
 def _without_idle_parts() -> Iterator[None]:
-    """Within, no Ray starts the processes that one's own has no use for, and would wait for.
+    """Keep Ray from starting processes that a local Ray does not need and would wait for.
 
-    A dashboard without pages, an autoscaler of nothing, and a reader of logs for a driver that wants none.
+    These are the dashboard's server, the autoscaler's monitor, and the log monitor.
     """
     from ray._private.node import Node
 
@@ -209,10 +209,10 @@ def _without_idle_parts() -> Iterator[None]:
 
 
 def private_token() -> Path:
-    """The file with this person's token for Ray, readable for nobody else; made when there is none.
+    """The file with this user's token for Ray, readable by nobody else; it is made if missing.
 
-    Ray 2.60 makes it too, but readable for all users of the machine, any of whom might then run code as this one.
-    Raises StudyError where the home is none to write to.
+    Ray 2.60 would make it readable for all users of the machine, any of whom could then run code as this user.
+    Raises StudyError if the home folder cannot be written.
     """
     place = Path.home() / ".ray" / "auth_token"
     try:
@@ -232,16 +232,16 @@ def _make_private(place: Path) -> None:
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_hex(32))
         with suppress(FileExistsError):
-            os.link(draft, place)  # whole, and the first of several
+            os.link(draft, place)  # atomic: of several processes the first succeeds
         os.unlink(draft)
     if place.stat().st_mode & 0o077:
         place.chmod(0o600)
 
 
 def _keep_stdout_clean() -> None:
-    """Ray prints the reports of its daemons on stdout, where programs read results.
+    """Stop Ray from printing reports of its daemons on stdout, where programs read results.
 
-    They tell of processes that died; the errors that lanes raise then say the same, and are recorded.
+    The reports are about dead processes, which the errors of lanes report too.
     """
     from ray._private import worker
 

@@ -1,4 +1,4 @@
-"""What lanes tell of a study while it runs, and what comes out in the end."""
+"""The events of lanes while a study runs, and the outcome at the end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Preparing:
-    """What takes a while before the first run starts: "starting Ray"."""
+    """A preparation before the first run takes a while; what: in words, such as "starting Ray"."""
 
     what: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaneReady:
-    """A lane has imported what runs need and takes work; seconds since it was asked for."""
+    """A lane is ready for work; seconds since it was requested."""
 
     lane: int
     seconds: float
@@ -29,7 +29,7 @@ class LaneReady:
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """What keeps runs from going on, in words; told once of each thing that is waited for."""
+    """Runs have to wait; what: for what, in words. Sent once for each reason."""
 
     what: str
 
@@ -45,7 +45,7 @@ class RunStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class RunMoved:
-    """Where a run is, about once a second."""
+    """The progress of a run, about once a second."""
 
     run: Run
     progress: Progress
@@ -53,7 +53,7 @@ class RunMoved:
 
 @dataclass(frozen=True, kw_only=True)
 class RunLooked:
-    """A run scored development data in its middle. It may be told more than once of the same step."""
+    """A run scored development data during training. May be sent more than once for the same step."""
 
     run: Run
     progress: Progress
@@ -61,7 +61,7 @@ class RunLooked:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFinished:
-    """A run is in the ledger; seconds of work in this attempt, 0 when another driver did it meanwhile."""
+    """A run is in the ledger. seconds: of work in this attempt; 0 if another driver did it."""
 
     run: Run
     seconds: float

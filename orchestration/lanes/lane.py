@@ -1,4 +1,4 @@
-"""What happens inside a lane: execute jobs one after another, stage each result. Knows nothing of Ray."""
+"""A lane: executes jobs one after another and stages each result. This file does not use Ray."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainers.engine.memory import WORKSPACE
 from trainers.engine.meter import Meter
 
 if TYPE_CHECKING:
-    from trainers.engine.world import Progress, Room, World
+    from trainers.engine.world import Progress, RunStorage, World
 
 Staged = tuple[str, int]  # entry, attempt
 
@@ -37,11 +37,11 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneState:
-    """What a lane says of its present job, whenever it is asked.
+    """The state of a lane's present job, as the driver polls it.
 
     staged: results that wait for the driver's commit, each with the seconds of work on its run so far. moving: the
-    run that is being worked on, by its id, and how far it is. looks: the same at each step where development data
-    were scored. dropped: the job was given up.
+    id and progress of the run in work. looks: its progress at each step at which development data were scored.
+    problem: why the job failed. dropped: the job was given up on request.
     """
 
     staged: Mapping[Staged, float] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class LaneState:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneKind:
-    """What all lanes of a pool have in common.
+    """The settings that all lanes of a pool share.
 
-    warm: modules to import before the first job. gpus: a lane's share of a GPU, or their number; 0 means CPU.
-    memory: in bytes. models: whether results keep their models; those of a search would fill a disk. folder: as
-    `started_in` has it.
+    warm: modules to import before the first job. gpus: a lane's number of GPUs, or its share of one; 0 means CPU.
+    memory: in bytes. models: whether results keep their models; a search's models would fill a disk. folder: from
+    `started_in`.
     """
 
     body: Body
@@ -71,7 +71,7 @@ class LaneKind:
 
 
 class Dropped(Exception):
-    """Nobody waits for the run any more."""
+    """The driver has asked to give the run up."""
 
 
 def execute(job: Job, world: World) -> Iterator[Result]:
@@ -80,68 +80,68 @@ def execute(job: Job, world: World) -> Iterator[Result]:
     from trainers.engine.streams import seeded
 
     require(world.precision, world.device)
-    apart = job.runs[0].streams
-    assert all(run.streams == apart for run in job.runs), "runs that train as one have their streams from one seed"
-    with seeded(apart):
+    own_seeds = job.runs[0].streams
+    assert all(run.streams == own_seeds for run in job.runs), "runs that train as one share their streams' seeds"
+    with seeded(own_seeds):
         yield from family(job.runs[0].family).execute(job, world)
 
 
 class Lane:
-    """One process that executes jobs, one at a time, while another thread answers how far it is."""
+    """A process that executes jobs, one at a time, while another thread answers the driver's polls."""
 
     def __init__(self, url: str, kind: LaneKind) -> None:
         from orchestration.ledger.ledger import Ledger
 
         go_to(kind.folder)
-        gc.disable()  # collecting amid the imports costs an eighth of them, and finds nothing
+        gc.disable()  # collections during imports take an eighth of their time, and find nothing
         for module in kind.warm:
             importlib.import_module(module)
-        gc.freeze()  # else every run pays for a collection over what torch has imported: 0.2 s
+        gc.freeze()  # else each collection goes through all that torch has imported: 0.2 s a run
         gc.enable()
         self._settled = False
         if 0 < kind.gpus < 1:
             import torch
 
-            torch.cuda.set_per_process_memory_fraction(kind.gpus)  # Ray shares a GPU out by count, not by memory
+            torch.cuda.set_per_process_memory_fraction(kind.gpus)  # Ray does not limit the memory of a GPU's share
         self._kind = kind
-        self._device = "cuda:0" if kind.gpus else "cpu"  # Ray shows a lane no GPU but its own
+        self._device = "cuda:0" if kind.gpus else "cpu"  # Ray shows a lane its own GPU only
         self._body, self._ledger = kind.body, Ledger(url)
         self._state, self._stopping, self._unwanted = LaneState(), False, ""
-        self._worker = 0  # the thread that executes
+        self._worker = 0  # id of the thread that executes jobs
         self._meter: Meter | None = None  # of the last job
 
     def pid(self) -> int:
-        """The lane's process, once it is ready."""
+        """The lane's process id; the first answer tells that the lane is ready."""
         return os.getpid()
 
     def live(self) -> None:
-        """Answers with the end of the lane's process alone."""
+        """Never return: the call ends only when the lane's process dies, which the driver notices by it."""
         threading.Event().wait()
 
     def state(self) -> LaneState:
-        """How far the present job is. An answer renews the lane's lease."""
+        """The state of the present job. Each answer renews the lane's lease."""
         if self._meter is not None:
             self._meter.watch()
         return self._state
 
     def stack(self) -> str:
-        """The calls that the present job is in."""
+        """The stack of the thread that executes the present job, as text."""
         frame = sys._current_frames().get(self._worker)
         return "".join(traceback.format_stack(frame)) if frame else ""
 
     def stop(self) -> None:
-        """Let the running step end, and the job with it, its checkpoint saved."""
+        """End the job after the running step, with a checkpoint."""
         self._stopping = True
 
     def drop(self, run_id: str) -> None:
-        """Give this run up after the running step, without a checkpoint, if it is still being worked on."""
+        """Give this run up after the running step, without a checkpoint, if it is still in work."""
         self._unwanted = run_id
 
     def work(self, lease: Lease) -> LaneState:
-        """Execute a job and stage each result as it comes. What the job raises is part of the answer."""
+        """Execute a job, stage each result, and return the final state, in which `problem` tells of an error."""
         self._state, self._worker = LaneState(), threading.get_ident()
         try:
-            with self._ledger.downloads_end():  # of models: a lane lives through many jobs
+            with self._ledger.downloads_end():  # else downloaded models of many jobs pile up
                 self._execute(lease)
         except Dropped:
             self._state = replace(self._state, dropped=True)
@@ -149,12 +149,12 @@ class Lane:
             self._state = replace(self._state, problem=problem(error))
         if not self._settled and self._state.problem is None and not self._state.dropped:
             gc.collect()
-            gc.freeze()  # what lives after the first whole job stays: what it imported besides, caches
+            gc.freeze()  # objects that outlive the first whole job, such as further imports and caches, stay
             self._settled = True
         return self._state
 
     def _execute(self, lease: Lease) -> None:
-        """The runs of a job whose model is damaged fail for that, once the others are done without them."""
+        """Execute a job without the runs whose model is damaged, and raise their errors afterwards."""
         job, damaged = with_models(lease.job, self._ledger)
         owed = {run.id: {*run.entries} - ({run.id} if run.id in job.models else set()) for run in job.runs}
         try:
@@ -168,37 +168,37 @@ class Lane:
             raise RunsFailed(damaged)
 
     def _execute_whole(self, lease: Lease, owed: Mapping[str, set[str]]) -> None:
-        """Execute the runs of a job. owed: the entries that each has still to leave; in the end, none."""
+        """Execute the runs of a job. owed: the entries that each run has yet to deliver; empty sets at the end."""
         job = lease.job
 
         def report(progress: Progress) -> None:
-            at_work = next(_owing(owed))
-            if at_work == self._unwanted:
+            in_work = next(_owing(owed))
+            if in_work == self._unwanted:
                 raise Dropped
             looks = self._state.looks + ((progress,) if progress.step in job.runs[0].look_at else ())
-            self._state = replace(self._state, moving=(at_work, progress), looks=looks)
+            self._state = replace(self._state, moving=(in_work, progress), looks=looks)
 
         meter = self._meter = Meter(self._device, job.runs[0].precision, self._kind.gpus)
-        with self._rooms(lease) as rooms:
-            world = with_meter(self._world(lease, report, rooms), meter)
+        with self._storage(lease) as storage:
+            world = with_meter(self._world(lease, report, storage), meter)
             self._stage_all(lease, metered(self._body(job, world), meter), owed)
         if left := list(_owing(owed)):
             raise RuntimeError(f"the job ended without all results of {', '.join(left)}")
 
     @contextmanager
-    def _rooms(self, lease: Lease) -> Iterator[Mapping[str, Room]]:
-        """Where each run of a job keeps its checkpoints; nowhere where a family trains several as one model."""
+    def _storage(self, lease: Lease) -> Iterator[Mapping[str, RunStorage]]:
+        """Open the checkpoint folder of each run of a job; none if the runs train as one model."""
         if len(lease.job.runs) > 1 and not lease.job.runs[0].stacked:
             yield {}
             return
-        with ExitStack() as open_rooms:
+        with ExitStack() as stack:
             yield {
-                run.id: open_rooms.enter_context(scratch_of(self._ledger, run.id, lease.attempts[run.id]))
+                run.id: stack.enter_context(scratch_of(self._ledger, run.id, lease.attempts[run.id]))
                 for run in lease.job.runs
             }
 
     def _stage_all(self, lease: Lease, results: Iterator[Result], owed: Mapping[str, set[str]]) -> None:
-        """Stage what comes of a job, and strike it from what is owed."""
+        """Stage the results of a job, and remove each from `owed`."""
         spent = dict.fromkeys(owed, 0.0)  # seconds of work on each run
         for result, is_new in billed(results, self._ledger):
             run_id, attempt = result.run.id, lease.attempts[result.run.id]
@@ -212,11 +212,11 @@ class Lane:
             staged = {**self._state.staged, (result.entry, attempt): spent[run_id]}
             self._state = LaneState(staged=staged, moving=moving)
 
-    def _world(self, lease: Lease, report: Callable[[Progress], None], rooms: Mapping[str, Room]) -> World:
+    def _world(self, lease: Lease, report: Callable[[Progress], None], storage: Mapping[str, RunStorage]) -> World:
         from trainers.engine.world import World
 
         first = lease.job.runs[0]
-        of_all = World(
+        shared = World(
             device=self._device,
             precision=first.precision,
             zero_stage=first.zero_stage,
@@ -224,22 +224,22 @@ class Lane:
             checkpoint_every=self._kind.checkpoint_every,
             report=report,
             stopping=lambda: self._stopping,
-            rooms=rooms,
+            storage=storage,
         )
-        return of_all if len(lease.job.runs) > 1 else of_all.for_run(first.id)
+        return shared if len(lease.job.runs) > 1 else shared.for_run(first.id)
 
 
 def _owing(owed: Mapping[str, set[str]]) -> Iterator[str]:
-    """The runs that owe entries, in the order of their job: the first is the one at work."""
+    """The runs that owe entries, in the order of their job; the first is the one in work."""
     return (run_id for run_id, entries in owed.items() if entries)
 
 
 def variables_of(threads: int, gpus: float) -> dict[str, str]:
-    """The environment of a lane's or worker's process, however it was started.
+    """Environment variables of a lane's or worker's process.
 
-    OpenMP and the tokenizers keep to its threads. A process without a GPU must not see any, which Ray does not see
-    to. On a GPU cuBLAS is told its workspace before the first product: later it does not listen. The supervisor of
-    a script ends it with all that it started; Ray would kill the supervisor alone, and the others would stay.
+    They limit OpenMP, MKL and the tokenizers to its threads, hide GPUs from a process without one, which Ray does
+    not do, and set cuBLAS's workspace, which it reads only before its first product. They keep Ray from killing a
+    lane's children: a script's supervisor ends it with all that it started, and would be killed alone.
     """
     variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
     variables |= {"RAY_kill_child_processes_on_worker_exit": "0"}

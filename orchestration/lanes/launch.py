@@ -1,9 +1,9 @@
-"""Where runs execute: pooled lanes for runs of one worker, Ray Train worker groups for larger ones.
+"""Executes the jobs of a study: runs of one worker in pooled lanes, larger ones in Ray Train worker groups.
 
-A pooled lane is a long-lived actor: it imports torch once and executes job after job, so a run costs what it
-computes. The driver hands out jobs with a fencing number per run, asks every lane about once a second how far it
-is, and commits what lanes have staged. The answer is the renewal of a lane's lease: a lane that dies, stays silent
-or comes no further is replaced, and its job is leased again under a higher number.
+A pooled lane is a long-lived actor: it imports torch once and executes job after job, so a run costs only its own
+work. The driver hands out jobs with a fencing number per run, polls every lane about once a second, and commits
+what lanes have staged. Each answer renews the lane's lease: a lane that dies, stays silent or makes no progress is
+replaced, and its job is leased again under a higher number.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Resources
     from orchestration.study.run import Body, Job
 
-LEASE_SECONDS = 60.0  # a lane that answers nothing for so long is replaced
+LEASE_SECONDS = 60.0  # a lane without an answer for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
-FRESH_LINE = b"\r\x1b[K"  # in place of a line that moves
+FRESH_LINE = b"\r\x1b[K"  # clears the progress line of a terminal
 
 
 @dataclass(eq=False, kw_only=True)
 class Lanes:
-    """Where the jobs of a study execute: Ray, reached with the first of them, and lanes, kept for the next.
+    """Executes the jobs of a study. Connects to Ray with the first job, and keeps lanes for further ones.
 
-    Use it while driving the study, and close it. warm: the modules that a lane imports before its first job; None
-    for those that the family of the first job names. models: whether pooled lanes keep the models of their runs.
+    Use it while driving the study, and close it. warm: modules that a lane imports before its first job; None for
+    those that the first job's family names. models: whether pooled lanes keep the models of their runs.
     """
 
     ledger: Ledger
@@ -56,36 +56,35 @@ class Lanes:
     stop: threading.Event = field(default_factory=threading.Event)
     _ray: ExitStack = field(default_factory=ExitStack)
     _pool: Pool | None = None
-    _reached: bool = False
+    _connected: bool = False
 
     def close(self) -> None:
-        """End the lanes, and the Ray that was started for them."""
+        """End the lanes, and Ray if it was started for them."""
         with self._ray:
             self._end_pool()
 
     def at_once(self, jobs: Sequence[Job]) -> int:
-        """How many of these jobs execute at a time, were there enough of them. StudyError as of `run`."""
-        self._reach(grouped=True)  # jobs of any kind may follow
+        """How many jobs of this kind can execute at a time. Raises StudyError as `run`."""
+        self._connect(grouped=True)  # jobs of any kind may follow
         grouped = any(launcher(job, self.resources) == "train" for job in jobs)
         return self.resources.lanes or self._fitting(grouped)
 
     def run(self, jobs: Sequence[Job], *, more: bool = False) -> Outcome:
-        """Execute the jobs and commit every result to the ledger.
+        """Execute the jobs and commit every result to the ledger: first jobs for pooled lanes, then worker groups.
 
-        Jobs for pooled lanes come first, then those for worker groups. more: other jobs may follow, and idle lanes
-        are kept for them, unless groups need the room or a growing cluster would have to hold machines for them.
-        Runs that the ledger holds already are not done again. A run that fails is recorded with its traceback and
-        tried again `resources.retries` times, unless its error is certain to come back. SIGINT or SIGTERM ends the
-        launch: running steps end and are saved, and what is staged is committed. A second signal does not wait for
-        steps.
-        Raises StudyError when Ray cannot be started or has no room for one lane.
+        more: other jobs may follow; idle lanes are kept for them, unless groups need their room, or a growing
+        cluster would keep machines for them. Runs that the ledger holds are skipped. A run that fails is recorded
+        with its traceback and tried again `resources.retries` times, unless its error is certain to recur. SIGINT
+        or SIGTERM
+        ends the launch: running steps end and are saved, and staged results are committed. A second signal does
+        not wait for steps. Raises StudyError if Ray cannot be started or has no room for one lane.
         """
         if not jobs:
             return Outcome()
         pooled = [job for job in jobs if launcher(job, self.resources) == "pool"]
         grouped = [job for job in jobs if launcher(job, self.resources) == "train"]
-        self._reach(more or bool(grouped))
-        fitting = self._fitting(bool(grouped))  # known before the first job starts
+        self._connect(more or bool(grouped))
+        fitting = self._fitting(bool(grouped))  # raises before the first job starts
         growing = self._growing and self.resources.lanes is None
         outcome = Outcome()
         with asked_to_stop(self.stop):
@@ -97,7 +96,7 @@ class Lanes:
             if grouped:
                 from orchestration.lanes.groups.groups import Groups
 
-                self._end_pool()  # a lane that waits for later jobs has a core, and a GPU, that groups need
+                self._end_pool()  # groups need the cores and GPUs of idle lanes
                 groups = Groups(
                     self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
                 )
@@ -111,15 +110,15 @@ class Lanes:
         return outcome
 
     def serve(self, open_source: Callable[[int], AbstractContextManager[JobSource]], *, at_once: int) -> Outcome:
-        """Execute jobs as they are asked for, in pooled lanes alone, until the source has no more. Needs `warm`.
+        """Execute jobs from a source in pooled lanes, until the source has no more. Needs `warm`.
 
-        at_once: the most runs that can be asked for at a time; there are no more lanes than that. open_source is
-        told how many there are, once Ray is there. Otherwise as `run`.
+        at_once: the most runs that the source asks for at a time, and so the most lanes. open_source gets the
+        number of lanes, once Ray is connected. Otherwise as `run`.
         """
         assert self.warm is not None, "no job tells yet what lanes are to import"
-        self._reach(grouped=False)
+        self._connect(grouped=False)
         with asked_to_stop(self.stop):
-            fitting = self._fitting(grouped=False)  # looked at whatever `lanes` says
+            fitting = self._fitting(grouped=False)  # raises without room, even if `lanes` is given
             lanes = min(self.resources.lanes or fitting, at_once)
             pool = self._pooled(self.warm, growing=False)
             with open_source(lanes) as source:
@@ -131,7 +130,7 @@ class Lanes:
 
     @property
     def _growing(self) -> bool:
-        """A cluster may come to have more room; a machine's own Ray has all it ever will."""
+        """True for a cluster, which may grow; a Ray of this machine's own does not."""
         return named_address() is not None
 
     def _share(self, grouped: bool) -> RunShare:
@@ -143,7 +142,7 @@ class Lanes:
         )
 
     def _fitting(self, grouped: bool) -> int:
-        """How many runs fit at a time. Where none does, 1 if the cluster may grow, else StudyError."""
+        """How many runs fit at a time; at least 1 if the cluster may grow, else StudyError if none fits."""
         share = self._share(grouped)
         fitting = runs_that_fit(share)
         if fitting < 1 and not self._growing:
@@ -154,17 +153,17 @@ class Lanes:
             )
         return max(fitting, 1)
 
-    def _reach(self, grouped: bool) -> None:
-        """Be connected to Ray from now on. grouped: there may be jobs for worker groups."""
-        if self._reached:
+    def _connect(self, grouped: bool) -> None:
+        """Connect to Ray, unless that was done. grouped: there may be jobs for worker groups."""
+        if self._connected:
             return
         address = named_address()
         self.on_event(Preparing(what=f"joining Ray at {address}" if address else "starting Ray"))
         self._ray.enter_context(connected(max(cores(), self._share(grouped).cpus * (self.resources.lanes or 1))))
-        self._reached = True
+        self._connected = True
 
     def _pooled(self, warm: Sequence[str], *, growing: bool) -> Pool:
-        """The pool: as it was begun, where it was. growing: it takes what room a cluster comes to have."""
+        """The pool, made at the first call. growing: it opens lanes as a cluster gets more room."""
         if self._pool is None:
             self._pool = Pool(
                 partial(start, self._kind(warm)),
@@ -178,13 +177,13 @@ class Lanes:
         return self._pool
 
     def _kind(self, warm: Sequence[str]) -> LaneKind:
-        one = self._share(grouped=False)
+        share = self._share(grouped=False)
         return LaneKind(
             body=self.body,
             warm=tuple(warm),
-            gpus=one.gpus,
-            threads=one.cpus,
-            memory=one.memory,
+            gpus=share.gpus,
+            threads=share.cpus,
+            memory=share.memory,
             checkpoint_every=self.resources.checkpoint_every,
             models=self.models,
             folder=started_in(),
@@ -225,7 +224,7 @@ def asked_to_stop(stop: threading.Event) -> Iterator[None]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        os.write(2, (FRESH_LINE if os.isatty(2) else b"") + STOPPING)  # a signal's handler may not print
+        os.write(2, (FRESH_LINE if os.isatty(2) else b"") + STOPPING)  # print is not safe in a signal handler
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

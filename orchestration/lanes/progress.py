@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: one line that moves on a terminal, a line per finished run elsewhere."""
+"""Shows progress while a study runs: one updated line on a terminal, a line per finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # runs named at a time
 BAR = (8, 24)  # cells of the bar: a sixth of the terminal between these
-HEARTBEAT_SECONDS = 15.0  # before the first word on a run that has not ended, where there is no terminal
+HEARTBEAT_SECONDS = 15.0  # without a terminal: time until the first line about a run that has not ended
 
 
 class Watch:
-    """Turns lane events into words on stderr, with the rate and the time left.
+    """Writes lane events to stderr, with the rate and the time left.
 
-    The share of the work done counts finished runs whole and running ones by their step, so the estimate
-    moves before the first run ends. backbones: how many the study has; they are named where there are several.
+    Finished runs count fully and running ones by their step, so that there is an estimate before the first run
+    ends.
+    backbones: how many the study has; with several, runs are named with their backbone.
     """
 
     def __init__(
@@ -43,8 +44,8 @@ class Watch:
         self.stream, self.heartbeat_seconds = stream or sys.stderr, heartbeat_seconds
         self.several = backbones > 1
         self.running: dict[str, tuple[str, int]] = {}  # run id -> its words and its lane
-        self.moved: dict[int, Progress] = {}  # lane -> where the run, or the stack of runs, on it is
-        self.waiting = ""  # for what, before the first run
+        self.moved: dict[int, Progress] = {}  # lane -> progress of its run, or stack of runs
+        self.waiting = ""  # what is waited for before the first run
         self.started: float | None = None
         self.last_line = time.monotonic()
         self.terminal = _terminal(self.stream)
@@ -68,7 +69,7 @@ class Watch:
             case events.RunMoved(run=run, progress=progress) if run.id in self.running:
                 self.moved[self.running[run.id][1]] = progress
                 if progress.doing and not self.finished:
-                    self.started = time.monotonic()  # what comes before the first step says nothing of the rate
+                    self.started = time.monotonic()  # the time before the first step would distort the rate
             case events.RunFinished(run=run, seconds=seconds):
                 self.running.pop(run.id, None)
                 self.finished += 1
@@ -83,7 +84,7 @@ class Watch:
 
     @contextmanager
     def awaiting(self, runs: int) -> Iterator[None]:
-        """Within, so many runs more are waited for; afterwards the terminal is on a fresh line."""
+        """Add so many runs to the total; afterwards leave the terminal on a fresh line."""
         self.total += runs
         try:
             yield
@@ -97,11 +98,11 @@ class Watch:
             self.stream.flush()
 
     def state(self) -> str:
-        """One line: how much is done, how fast, how long it will take."""
+        """One line: the share done, the rate, the time left."""
         return "  ".join([*self._done(), *self._rate(), self._left()])
 
     def live(self, width: int) -> str:
-        """The line that moves, in fewer than `width` cells: what does not fit is left out."""
+        """The updated line, in fewer than `width` cells; parts that do not fit are left out."""
         from rich.cells import cell_len, set_cell_size
 
         if self.waiting:
@@ -145,7 +146,7 @@ class Watch:
             self.stream.write(f"\r\x1b[K{self.live(self.terminal.width)}")
             self.stream.flush()
         elif self.running and time.monotonic() - self.last_line > self.heartbeat_seconds:
-            self.heartbeat_seconds *= 2  # the longer a run takes, the less there is to say of it
+            self.heartbeat_seconds *= 2  # the longer a run takes, the rarer the lines
             self._line(f"running {self._names()}   [{self.state()}]")
 
     def _names(self) -> str:
@@ -159,7 +160,7 @@ class Watch:
 
 
 def _terminal(stream: TextIO) -> Console | None:
-    """What knows how wide the terminal is, at any time; None where the stream is none."""
+    """A console that knows the terminal's current width; None if the stream is no terminal."""
     if not stream.isatty():
         return None
     from rich.console import Console
@@ -168,7 +169,7 @@ def _terminal(stream: TextIO) -> Console | None:
 
 
 def _cut(text: str, cells: int) -> str:
-    """The text in at most so many cells, with a mark where it goes on."""
+    """The text in at most so many cells, ending in … if it was cut."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= cells else f"{set_cell_size(text, max(cells - 1, 0)).rstrip()}…"

@@ -1,4 +1,4 @@
-"""What is waited for, and for how long: whoever waits says for what, and nothing is waited for without end."""
+"""Time limits of all waiting, and the messages about it: every wait is announced, and none is without end."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
     from trainers.engine.world import Progress
 
-POLL_SECONDS = 1.0  # how often lanes and groups are asked how far they are
-START_SECONDS = 600.0  # for the first lane or worker to be there: a cluster may have to start machines
-SAID_SECONDS = 30.0  # for the same, until it is said what is waited for
-WIND_DOWN_SECONDS = 30.0  # for the running steps to end after the driver was asked to stop
-LONGEST_GAP = 3 * POLL_SECONDS  # what counts of the time between two answers
+POLL_SECONDS = 1.0  # how often lanes and groups are polled
+START_SECONDS = 600.0  # wait for the first lane or worker: a cluster may have to start machines
+SAID_SECONDS = 30.0  # after so much of that wait a message says what is waited for
+WIND_DOWN_SECONDS = 30.0  # wait for running steps to end after the driver was asked to stop
+LONGEST_GAP = 3 * POLL_SECONDS  # at most so much of the time between two answers counts as stillness
 
 
 class Stillness:
-    """For how long somebody has said nothing new, counted from answer to answer.
+    """Measures for how long the answers of a lane or group have not changed.
 
-    A machine that slept or a driver that was stopped in between has not heard what was said meanwhile: of a longer
-    time without an answer only `LONGEST_GAP` counts.
+    Of a long time between two answers only `LONGEST_GAP` counts, since the driver itself may have slept or been
+    stopped.
     """
 
     def __init__(self) -> None:
-        self.seconds, self._heard, self._at, self._warned = 0.0, "", time.monotonic(), False
+        self.seconds, self._last, self._at, self._warned = 0.0, "", time.monotonic(), False
 
     def hear(self, words: str) -> float:
-        """Take an answer; returns the seconds since it was another one."""
+        """Take an answer, and return the seconds since the answers last changed."""
         now = time.monotonic()
-        if words != self._heard:
-            self.seconds, self._heard, self._warned = 0.0, words, False
+        if words != self._last:
+            self.seconds, self._last, self._warned = 0.0, words, False
         else:
             self.seconds += min(now - self._at, LONGEST_GAP)
         self._at = now
         return self.seconds
 
     def worth_a_word(self, limit: float) -> bool:
-        """True once, when half of the time is over that it may last."""
+        """True, once, when half of the time limit is over."""
         if self._warned or self.seconds < limit / 2:
             return False
         self._warned = True
@@ -51,18 +51,18 @@ class Stillness:
 
 
 class Elsewhere:
-    """Runs that another living driver is at, whose results are waited for. Each such driver is told of once."""
+    """Finds runs that another living driver is working on, and announces each such driver once."""
 
     def __init__(self, ledger: Ledger, on_event: Callable[[Event], None]) -> None:
         self._ledger, self._on_event = ledger, on_event
         self._told: set[Driver] = set()
 
     def holds(self, run: Run) -> bool:
-        """Whether somebody else is at this run."""
+        """True if another driver is working on this run."""
         return self.tell(run, self._ledger.held_elsewhere(run.id))
 
     def tell(self, run: Run, driver: Driver | None) -> bool:
-        """As `holds`, where it is known who is at the run."""
+        """As `holds`, if the other driver was looked up before; None if there is none."""
         if driver is not None and driver not in self._told:
             self._told.add(driver)
             what = f"waiting for process {driver.pid} on {driver.host}, which is at {run.label} for {driver.study}"
@@ -71,25 +71,25 @@ class Elsewhere:
 
 
 def place_of(progress: Progress | None) -> str:
-    """Where a run was when it was last heard of, in words."""
+    """A run's last known progress, in words."""
     if progress is None:
         return "before its first word"
     return progress.doing or f"after step {progress.step} of {progress.steps}"
 
 
 def still_words(run: Run, seconds: float, place: str, limit: float) -> str:
-    """A run has not come further for a while, and what will come of that."""
+    """The warning about a run that has made no progress for a while."""
     return f"{run.label}: nothing new for {duration(seconds)}, last {place}; it is ended after {duration(limit)}"
 
 
 def stalled_words(who: str, limit: float, places: str) -> str:
-    """Why a run was ended."""
+    """The message when a run is ended for lack of progress."""
     setting = f"`resources.stall_minutes`: {limit / 60:g}"
     return f"{who} stood still for {duration(limit)} ({setting}); last heard: {places}"
 
 
 def unasked_words(limit: float) -> str:
-    """Why a search was ended that asked for no run."""
+    """The message when a search is ended that asked for no run."""
     return (
         f"the search asked for no run for {duration(limit)}, with none under way\n"
         f"  accepted: the same command once more, which goes on from here; `ray status` says what room there is"

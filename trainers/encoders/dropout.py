@@ -1,8 +1,8 @@
-"""How an encoder that runs packed drops: by 16 random bits a value on a CPU, by torch's own dropout on a GPU.
+"""Dropout of packed encoders: with 16 random bits a value on a CPU, and by torch's own dropout on a GPU.
 
-Of torch a CPU draws a Bernoulli number for each value, on some processors the dearest thing of a step beside its
-matrix products (`benchmarks/dropout_draws.py`). Here a rate is a multiple of 1/65,536, and what is kept makes up
-for the rate that it has.
+On a CPU torch draws a Bernoulli number for each value, on some processors the most expensive part of a step beside
+its matrix products (`benchmarks/dropout_draws.py`). Here a rate is rounded to a multiple of 1/65,536, and kept
+values are scaled by the rounded rate.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LEVELS = 2**16
-Drop = Callable[[Tensor, float], Tensor]  # values and a place's rate -> values after dropout, in training
+Drop = Callable[[Tensor, float], Tensor]  # values and a module's rate -> values after dropout, in training
 
 
 class Dropping(Protocol):
-    """Who has an encoder drop otherwise."""
+    """An object that replaces an encoder's dropout."""
 
     @property
     def dropped(self) -> Drop | None:
-        """How the pass that runs drops hidden states (1, M, D); None for `dropout`."""
+        """The dropout of hidden states (1, M, D) in the pass in progress; None for `dropout`."""
 
 
 class Site(nn.Dropout):
-    """A dropout of hidden states that asks how to drop, where there is somebody to ask."""
+    """A dropout of hidden states that `asked`, if set, may replace."""
 
     def __init__(self, rate: float) -> None:
         super().__init__(rate)
@@ -39,7 +39,7 @@ class Site(nn.Dropout):
 
 
 def put_sites(body: nn.Module) -> None:
-    """Put a `Site` in the place of each of torch's dropouts, at its rate."""
+    """Replace each of torch's dropouts by a `Site` of the same rate."""
     for parent in list(body.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Dropout:
@@ -47,21 +47,21 @@ def put_sites(body: nn.Module) -> None:
 
 
 def ask(body: nn.Module, who: Dropping) -> None:
-    """Have all sites ask this one."""
+    """Make `who` decide the dropout of all sites."""
     for site in body.modules():
         if isinstance(site, Site):
             site.asked = who
 
 
 def dropped(values: Tensor, rate: float, own: Drop | None, training: bool) -> Tensor:
-    """Values after a dropout of one's own, or `dropout` where there is none."""
+    """In training apply `own`, or `dropout` if that is None; otherwise return the values unchanged."""
     if not training:
         return values
     return dropout(values, rate) if own is None else own(values, rate)
 
 
 def dropout(values: Tensor, rate: float, stream: torch.Generator | None = None) -> Tensor:
-    """Values of which this share is dropped, as this stream or torch's own says; the others make up for them."""
+    """Set a share `rate` of the values to 0 and scale the others up. stream: None for torch's global stream."""
     if not rate:
         return values
     if values.device.type == "cpu":
@@ -73,12 +73,12 @@ def dropout(values: Tensor, rate: float, stream: torch.Generator | None = None) 
 
 
 def made_up_for(rate: float) -> float:
-    """By what a card multiplies what is kept. A bfloat16 would hold 1.109 instead of 1.111."""
+    """The factor on kept values on a GPU; not a bfloat16, which would hold 1.109 instead of 1.111."""
     return 1 / (1 - rate) if rate < 1 else 0.0
 
 
 def draw(noise: Tensor, rate: float, stream: torch.Generator | None = None) -> Tensor:
-    """Fill what a CPU's `dropout` multiplies by, from this stream or torch's own."""
+    """Fill `noise` with the factors of a CPU's `dropout`. stream: None for torch's global stream."""
     if not rate:
         return noise.fill_(1.0)
     kept = LEVELS - max(1, round(rate * LEVELS))

@@ -1,7 +1,6 @@
-"""The table of what a frozen encoder said: every sentence is encoded once and never again.
+"""Stored tables of a frozen encoder's vectors: every sentence is encoded once.
 
-Which sentences share a batch changes values by about 1e-7: the stored table is the truth that every arm and seed
-reads.
+Vectors depend on the batch by about 1e-7, so every arm and seed reads the same stored table.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ class Embedded:
 def embed(
     encoder: FrozenEncoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
 ) -> Embedded:
-    """Vectors of these sentences in their order, from the store or, once, from the encoder.
+    """Vectors of these sentences in their order, from the store; if it lacks them, encode and store them.
 
-    tell: hears, in words, of the encoding before it starts.
-    ValueError when the encoder returns another shape, or rows that are not finite or not of unit length.
+    tell: called with a line of progress before encoding starts.
+    Raises ValueError if the encoder returns a wrong shape, or rows that are not finite or not of unit length.
     """
     fields = {**table_fields(sentences), "encoder": dict(encoder.identity), "normalised": True, "dtype": "float32"}
     key = key_of(fields)
@@ -63,7 +62,7 @@ def embed(
 
 
 def table_fields(sentences: Sequence[str]) -> dict[str, Any]:
-    """What identifies a sentence table: its exact bytes in order, and the format it is stored in."""
+    """The part of a table's key that stands for its sentences: a digest of their bytes, and the file format."""
     return {"sentences": digest_of_texts(sentences), "format": FORMAT}
 
 

@@ -24,7 +24,7 @@ from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
-from trainers.encoders.fused import fused_halves, put_fusing
+from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
@@ -39,7 +39,7 @@ from trainers.encoders.tokens import (
     tokenise,
     tokenizer_in,
 )
-from trainers.engine.halves import Half, halves
+from trainers.engine.bf16_copies import Bf16Copy, bf16_copies
 from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.losses import unit
@@ -50,30 +50,30 @@ MASKED_READOUTS = {
     "sep": readouts.last,
     "sum": readouts.total,
 }
-# Padding cells that cost as much as one more rectangle: 64 to 200 are equally fast for MiniLM on one CPU thread. A
-# GPU does little with a cell, and waits for the processor to ask: of each rectangle for some 20 things a layer.
+# Padding cells that a rectangle may have before another rectangle is cheaper: 64 to 200 are equally fast for
+# MiniLM on one CPU thread. On a GPU cells cost little, but each rectangle costs some 20 kernel launches a layer.
 SLACK, SLACK_OF_GPU = 64, 2048
-# Tokens of a pass, which costs a GPU's processor as much whatever its size. What is a GPU's here is reckoned from
-# the things asked for, not measured; benchmarks/gpu.py does.
+# Tokens of one forward pass. On a GPU a pass costs as many launches whatever its size. The GPU's figures are
+# estimated from numbers of launches; benchmarks/gpu.py measures.
 PASS, PASS_OF_GPU = CELLS, 4 * CELLS
-# Without gradients, on a CPU: what lies between the products of a pass stays in caches, and asks for no new pages
-# (benchmarks/evaluation_share.py); a rectangle of more tokens runs whole. With them each pass writes those of all
-# weights.
+# Tokens of a pass without gradients on a CPU: small enough for its activations to stay in caches
+# (benchmarks/evaluation_share.py); a larger rectangle runs whole. With gradients larger passes pay, as each pass
+# writes a gradient of every weight.
 PASS_IN_USE = 2048
 PORTION = 8 * CELLS  # tokens whose word embeddings are held at once: 100 MB for MiniLM
 Reading = Callable[[Tokens], np.ndarray]  # N texts -> (N, D) float32
-Running = Callable[..., Any]  # a pass as packing runs it -> what the backbone would give
+Running = Callable[..., Any]  # called with a pass's arguments in place of the backbone; returns what that would
 
 
 class Encoder(nn.Module):
-    """Texts to unit vectors. `forward` is for training, `encode` for use; both see the same computation.
+    """Maps texts to unit vectors. `forward` is for training, `encode` for use; both run the same computation.
 
-    readout "mean", "cls" (first token), "max", "sep" (last token) and "sum" read the last layer; "weighted" mixes
-    the token means of the last `layers` layers by softmax(layer_logits), which starts uniform, "gated" by weights
-    that layer_gate tells from each text, which start uniform too. precision "bf16"
-    lets `encode` run its matrix products in bfloat16. normalises: the backbone's own modules end in unit vectors;
-    one that does not has vectors of other lengths too, for those whom lengths tell something. `truncated` counts
-    texts that `encode` and `tokenise` had to cut at max_length, None for all that the backbone has positions for.
+    readout: "mean", "cls" (first token), "max", "sep" (last token) and "sum" read the last layer; "weighted" mixes
+    the token means of the last `layers` layers by softmax(layer_logits), which starts uniform; "gated" mixes them
+    by weights that layer_gate computes from each text, which start uniform too. precision "bf16" lets `encode` run
+    its matrix products in bfloat16. normalises: the backbone's own sentence-transformers modules end in unit
+    vectors; if not, `readers` also offers its vectors unscaled. max_length: None for as many tokens as the
+    backbone has positions for. `truncated` counts the texts that `encode` and `tokenise` cut at max_length.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class Encoder(nn.Module):
         self.layer_logits = nn.Parameter(torch.zeros(layers)) if readout == "weighted" else None
         self.layer_gate = LayerGate(backbone.config.hidden_size, layers) if readout == "gated" else None
         self._looked_up: tuple[np.ndarray, Tensor] | None = None  # ids, ascending, and their word embeddings
-        self.reading: Reading | None = None  # who reads in this encoder's place (`trainers.encoders.together`)
-        self.running: Running | None = None  # who runs its layers in training (`trainers.encoders.stack`)
+        self.reading: Reading | None = None  # replaces `embed` during evaluation (`trainers.encoders.together`)
+        self.running: Running | None = None  # replaces the backbone in training (`trainers.encoders.stack`)
 
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
@@ -134,12 +134,12 @@ class Encoder(nn.Module):
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
-        """What it can be scored on: texts, as their vectors or layer by layer."""
+        """Functions that tasks read texts with, by kind of input: as vectors, layer by layer, or unscaled."""
         return {"texts": self.encode, "layers": self.read_layers, **self.unscaled_reader}
 
     @property
     def unscaled_reader(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
-        """How texts are read as vectors of other lengths than 1; nothing where the backbone's own have that."""
+        """The reader of vectors at their own lengths; {} if the backbone's own vectors are unit vectors."""
         return {} if self.normalises else {"unscaled": self.encode_unscaled}
 
     @property
@@ -148,7 +148,7 @@ class Encoder(nn.Module):
 
     @property
     def packed(self) -> bool:
-        """Whether texts run without padding (`trainers.encoders.packing`), or in padded rectangles."""
+        """True if texts run without padding (`trainers.encoders.packing`); False if in padded rectangles."""
         return self.backbone.config._attn_implementation == packing.ATTENTION
 
     @property
@@ -161,20 +161,22 @@ class Encoder(nn.Module):
         """D, the length of an embedding."""
         return self.backbone.config.hidden_size
 
-    def halves(self, device: str, *, in_parts: bool = False) -> list[Half]:
-        """What of the backbone's linear layers training in bf16 copies on such a device.
+    def bf16_copies(self, device: str, *, in_parts: bool = False) -> list[Bf16Copy]:
+        """The weights of the backbone's linear layers that training in bf16 copies on this device.
 
-        in_parts: texts may be read again in the pass back, where there are no copies: nothing is fused.
+        in_parts: texts may be encoded again in the backward pass, where there are no copies, so nothing is fused.
         """
         fuses = self.packed and not in_parts and torch.device(device).type != "cpu"
         layers = self.backbone.encoder.layer if fuses else ()
-        fused = [half for layer in layers for half in fused_halves(layer.attention.self)]
-        held = {id(one) for half in fused for one in half.of}
+        fused = [copy for layer in layers for copy in fused_copies(layer.attention.self)]
+        already = {id(weight) for copy in fused for weight in copy.weights}
         linear = [module for module in self.backbone.modules() if isinstance(module, nn.Linear)]
-        return fused + [half for layer in linear for half in halves(layer) if id(half.of[0]) not in held]
+        return fused + [
+            copy for layer in linear for copy in bf16_copies(layer) if id(copy.weights[0]) not in already
+        ]
 
     def tokenise(self, texts: Sequence[str]) -> Tokens:
-        """Token ids of the texts with this backbone's prefix; what is cut adds to `truncated`."""
+        """Token ids of the texts with this backbone's prefix; texts that are cut are counted in `truncated`."""
         tokens = tokenise(self.tokenizer, texts, self.max_length, self.prefix)
         self.truncated += tokens.truncated
         return tokens
@@ -184,25 +186,25 @@ class Encoder(nn.Module):
         return unit(self.pooled(*several))
 
     def pooled(self, *several: Tokens) -> Tensor:
-        """What the readout gives, of any length, in the order of the texts, float32. -> (N, D).
+        """The readout's vectors, not normalised, in the order of the texts, float32. -> (N, D).
 
-        Several pass together where one pass holds them all; no rectangle holds texts of two.
+        Texts of several arguments share a pass if one pass holds all of them, but never a rectangle.
         """
         begins = np.cumsum([0, *map(len, several)])
         ordered, orders = zip(*(tokens.longest_first() for tokens in several), strict=True)
         order = np.concatenate([own + begin for own, begin in zip(orders, begins, strict=False)])
         every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(*ordered, every=every)]
-        there, back = (moved(places, self.device) for places in (np.argsort(order), order))
-        return packing.regathered(torch.cat(parts), there, back)
+        places, inverse = (moved(each, self.device) for each in (np.argsort(order), order))
+        return packing.regathered(torch.cat(parts), places, inverse)
 
     @contextmanager
     def one_lookup(self, *several: Tokens) -> Iterator[None]:
-        """For a while, texts of several passes share one lookup of word embeddings.
+        """Until the block ends, let these texts share one lookup of word embeddings, also over several passes.
 
-        The gradient of a lookup is as large as the whole vocabulary, that of the shared table as the words there
-        are. Sums are those of a lookup for each pass, to the last digit. For one worker on a CPU, whose gradients
-        are of rows in any case (`trainers.engine.row_gradients`), they are but for rounding.
+        The gradient of a lookup is as large as the whole vocabulary; the gradient of the shared rows only as large
+        as the words that occur. Results equal those of one lookup per pass to the last digit; with one worker on a
+        CPU, where gradients are sparse (`trainers.engine.row_gradients`), up to rounding.
         """
         ids = np.unique(np.concatenate([tokens.ids for tokens in several]))
         self._looked_up = ids, self.backbone.get_input_embeddings()(moved(ids, self.device))
@@ -237,9 +239,9 @@ class Encoder(nn.Module):
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
     def mixture(self, last: Tensor) -> Tensor | None:
-        """How much of each layer the readout takes, embeddings first, for token means of the last layer.
+        """The readout's weight of each layer, embeddings first, given the token means of the last layer.
 
-        (N, D) -> (N, L + 1), rows of sum 1; None for a readout that is no mixture of token means.
+        (N, D) -> (N, L + 1), rows of sum 1; None for a readout that does not mix token means.
         """
         weights = last.new_zeros(len(last), self.depth + 1)
         if self.layer_logits is not None:
@@ -253,8 +255,10 @@ class Encoder(nn.Module):
         return weights
 
     def read_layers(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Each text as its token means of every layer, not normalised, embeddings first, and what the readout
-        takes of each. N texts -> N × ((L + 1, D) float32, (L + 1,) of sum 1 or None where it mixes no means)."""
+        """For each text the token means of every layer, not normalised, embeddings first, and `mixture`'s weights.
+
+        N texts -> N × ((L + 1, D) float32, (L + 1,) of sum 1, or None if the readout does not mix token means).
+        """
         if not len(texts):
             return []
         tokens = remembered(self.tokenizer, texts, self.max_length, self.prefix)
@@ -277,7 +281,7 @@ class Encoder(nn.Module):
         return unit(torch.from_numpy(self.encode_unscaled(texts))).numpy()
 
     def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
-        """What the readout gives for texts, without dropout, not normalised. N texts -> (N, D) float32."""
+        """The readout's vectors of texts, without dropout, not normalised. N texts -> (N, D) float32."""
         if not len(texts):
             return np.zeros((0, self.width), np.float32)
         tokens = remembered(self.tokenizer, texts, self.max_length, self.prefix)
@@ -285,13 +289,13 @@ class Encoder(nn.Module):
         return self.embed(tokens)
 
     def embed(self, tokens: Tokens) -> np.ndarray:
-        """What the readout gives for at least one text, without dropout, not normalised. -> (N, D) float32."""
+        """The readout's vectors of at least one text, without dropout, not normalised. -> (N, D) float32."""
         if self.reading is not None:
             return self.reading(tokens)
         return np.concatenate([rows for _, rows in self.portions(tokens)])[np.argsort(tokens.longest_first()[1])]
 
     def portions(self, tokens: Tokens) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """`embed` bit by bit, long texts first: which texts, (n,), and their rows, (n, D)."""
+        """`embed` in portions, long texts first: yields the texts' places (n,) and their vectors (n, D)."""
         ordered, order = tokens.longest_first()
         ends = np.flatnonzero(np.diff(np.cumsum(ordered.lengths) // PORTION)) + 1
         for part in np.split(np.arange(len(ordered)), ends):
@@ -300,37 +304,38 @@ class Encoder(nn.Module):
                 yield order[part], rows.cpu().numpy()
 
     def layer_weights(self) -> list[float]:
-        """The mixture of a weighted readout, deepest layer last; empty for the others."""
+        """The layer weights of a weighted readout, deepest layer last; [] for other readouts."""
         return [] if self.layer_logits is None else readouts.layer_mixture(self.layer_logits.detach()).tolist()
 
     def _rectangles(self, *several: Tokens, every: bool) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        """What is read (n, T) and token states (n, T, D) of each group of texts: of every layer, or of the last.
+        """Run the backbone; yield each group's mask (n, T) of tokens to read and its states (n, T, D).
 
-        Word embeddings are looked up once for all groups: the gradient of a lookup may be as large as the whole
-        vocabulary, and one such array per group would cost a fifth of a training step.
+        every: states of every layer, not of the last alone. Word embeddings are looked up once for all groups: the
+        gradient of a lookup may be as large as the whole vocabulary, and one per group would cost a fifth of a
+        training step.
         """
         tokens = Tokens.joined(several)
         words = self._words(tokens)
         begins = np.cumsum([0, *(len(own.ids) for own in several)])
-        each = [
+        by_argument = [
             [replace(group, places=group.places + begin) for group in groups(own, slack=slack_of(self.device))]
             for own, begin in zip(several, begins, strict=False)
         ]
-        cut = [group for own in each for group in own]
-        run = self._packed(words, each, every) if self.packed else self._padded(words, cut, every)
+        every_group = [group for own in by_argument for group in own]
+        run = self._packed(words, by_argument, every) if self.packed else self._padded(words, every_group, every)
         if tokens.read is None:
             return run
-        masks = (moved(group.mask & tokens.read[group.places], self.device) for group in cut)
+        masks = (moved(group.mask & tokens.read[group.places], self.device) for group in every_group)
         return ((mask, layers) for mask, (_, layers) in zip(masks, run, strict=True))
 
     def _packed(
-        self, words: Tensor, each: Sequence[Sequence[Group]], every: bool
+        self, words: Tensor, by_argument: Sequence[Sequence[Group]], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         begin, first, limit = 0, packing.first_position(self.backbone.config), pass_of(self.device)
         if len(words) <= limit:
-            each = [[group for own in each for group in own]]
+            by_argument = [[group for own in by_argument for group in own]]
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
-        for part in (part for own in each for part in passes(own, limit=limit)):
+        for part in (part for own in by_argument for part in passes(own, limit=limit)):
             areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
             end = begin + sum(group.tokens for group in part)
             out = run(
@@ -379,12 +384,12 @@ class Encoder(nn.Module):
 
 
 def slack_of(device: torch.device) -> int:
-    """Padding cells that a rectangle may have."""
+    """The padding cells that a rectangle may have on this device."""
     return SLACK if device.type == "cpu" else SLACK_OF_GPU
 
 
 def pass_of(device: torch.device) -> int:
-    """Tokens that run at a time."""
+    """The tokens of one forward pass on this device."""
     if device.type != "cpu":
         return PASS_OF_GPU
     return PASS if torch.is_grad_enabled() else PASS_IN_USE
@@ -395,7 +400,7 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
     from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding
 
     packing.register()
-    torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for every shape, and need not learn the same twice
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every shape, and is not deterministic
     with quiet():
         config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         architecture: Any = MODEL_MAPPING[type(config)]
@@ -426,5 +431,5 @@ def _layers(out: Any, every: bool) -> Sequence[Tensor]:
 
 
 def _longest(config: Any, tokenizer: Any) -> int:
-    """Tokens that backbone and tokenizer can have of a text."""
+    """The most tokens of a text that both backbone and tokenizer accept."""
     return int(min(positions_of(config) or tokenizer.model_max_length, tokenizer.model_max_length))

@@ -15,7 +15,7 @@ from trainers.encoders.readout_names import MIXTURES
 
 
 class Written(Protocol):
-    """What of an encoder its folder holds."""
+    """The attributes of an encoder that its folder holds."""
 
     backbone: Any
     tokenizer: Any
@@ -38,7 +38,7 @@ class Written(Protocol):
 Module = tuple[dict[str, Any], dict[str, Tensor]]  # configuration, and weights by name
 MODULES = "sentence_transformers.models."
 GATE = "1_GatedLayerPooling"
-# By readout, in the long-standing spelling, which old and new sentence-transformers both read.
+# Pooling flags by readout, in the older spelling, which all versions of sentence-transformers read.
 POOLING = {
     "cls": "pooling_mode_cls_token",
     "mean": "pooling_mode_mean_tokens",
@@ -48,7 +48,7 @@ POOLING = {
 
 
 def write_encoder(encoder: Written, path: Path) -> None:
-    """Backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our own record."""
+    """Write backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our record."""
     from safetensors.torch import save_file
 
     path.mkdir(parents=True, exist_ok=True)
@@ -86,12 +86,12 @@ def write_encoder(encoder: Written, path: Path) -> None:
 
 
 def _readout_modules(encoder: Written) -> dict[str, Module]:
-    """What reads a text from the states of its tokens, by name, in order.
+    """The modules that make a text's vector from the states of its tokens, by name, in order.
 
-    A weighted readout becomes a WeightedLayerPooling. That module divides raw weights by their sum, so it is
-    given softmax(logits), whose sum is 1; its layers count from the embeddings (0), so the last K begin at
-    L + 1 - K. It mixes before it averages over tokens, which is the same: both are linear. A gated readout becomes
-    our own GatedLayerPooling, which does what Pooling does as well.
+    A weighted readout becomes a WeightedLayerPooling. That module divides its weights by their sum, so it gets
+    softmax(logits), whose sum is 1; it counts layers from the embeddings (0), so the last K begin at L + 1 - K. It
+    mixes layers before Pooling averages tokens, which gives the same, as both are linear. A gated readout becomes
+    our own GatedLayerPooling, which includes the average.
     """
     if (gate := encoder.layer_gate) is not None:
         weights = {name: weight.detach().float().cpu().contiguous() for name, weight in gate.state_dict().items()}
@@ -110,8 +110,8 @@ def _readout_modules(encoder: Written) -> dict[str, Module]:
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
-    """What a folder says of its encoder's readout, layers, length, prefix and scale, and the weights of the
-    layers."""
+    """An encoder's options as its folder records them (readout, layers, length, prefix, scale), and its layer
+    weights."""
     file = path / OWN_FORMAT
     record: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"prefix": prefix_of(path)}
     record = {"normalises": normalises(path), **record}
@@ -119,7 +119,7 @@ def read_record(path: Path) -> tuple[dict[str, Any], list[float]]:
 
 
 def read_gate(path: Path, gate: LayerGate) -> None:
-    """Give a gate the weights that a folder holds; it stays as it is where there are none, or of other layers."""
+    """Load a gate's weights from a folder; leave it unchanged if the folder has none, or of other shapes."""
     from safetensors.torch import load_file
 
     file = path / GATE / "model.safetensors"
@@ -141,20 +141,20 @@ def _write_transformer(encoder: Written, path: Path) -> None:
     encoder.tokenizer.save_pretrained(path)
     own: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(encoder.backbone)).parameters:
-        own["model_args"] = {"add_pooling_layer": False}  # else its loader reports a head that nobody trained
+        own["model_args"] = {"add_pooling_layer": False}  # else loading warns of an untrained pooler
     write_json(path / "sentence_bert_config.json", own)
     prompt = {"prompts": {"text": encoder.prefix}, "default_prompt_name": "text"} if encoder.prefix else {}
     write_json(path / "config_sentence_transformers.json", {"similarity_fn_name": "cosine", **prompt})
 
 
 def _pooling(encoder: Written) -> dict[str, Any]:
-    """Of what is a mean once layers are mixed, or points where it does, as a sum, the mean."""
+    """Pooling's configuration. "weighted" needs the mean after mixing; "sum" has the mean's direction."""
     chosen = "mean" if encoder.readout in ("weighted", "sum") else encoder.readout
     modes = {name: readout == chosen for readout, name in POOLING.items()}
     return {"word_embedding_dimension": encoder.width, **modes, "include_prompt": True}
 
 
 def write_json(path: Path, content: Any) -> None:
-    """A file of its own, in its folder, for people too."""
+    """Write indented JSON to a file, and make its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n")

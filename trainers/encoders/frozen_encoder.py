@@ -20,13 +20,15 @@ from trainers.encoders.tokens import positions_of, texts_cut
 
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
 BATCH = 32
-PORTION = 128 * BATCH  # sentences whose token states are held at once, whoever needs them
-KEPT_BYTES = 1 << 30  # of token states; what is beyond is read again when it is asked for
+PORTION = 128 * BATCH  # sentences whose token states are held at once
+KEPT_BYTES = 1 << 30  # of token states that are remembered; further sentences are encoded again
 
 
 def weights_digests(folder: Path, accepted: str) -> dict[str, str]:
-    """SHA-256 of each defining file of a model's folder, by its place in it. CorpusError, naming what is accepted,
-    where the folder holds no safetensors."""
+    """SHA-256 of each defining file of a model's folder, by its path in the folder.
+
+    Raises CorpusError, with `accepted` in its message, if the folder holds no safetensors.
+    """
     files = sorted(path for path in folder.rglob("*") if path.suffix in DEFINING)
     if not any(path.suffix == ".safetensors" for path in files):
         raise CorpusError(f"{folder} holds no .safetensors weights\n  accepted: {accepted}")
@@ -34,7 +36,7 @@ def weights_digests(folder: Path, accepted: str) -> dict[str, str]:
 
 
 class FrozenEncoder(Protocol):
-    """What can be frozen. identity holds all that changes its vectors, in plain JSON types."""
+    """An encoder without training. identity holds all that decides its vectors, in plain JSON types."""
 
     @property
     def identity(self) -> Mapping[str, Any]: ...
@@ -54,7 +56,7 @@ class Words:
 
 @dataclass
 class _Memory:
-    """Tokens of sentences, as many as there is room for, in bytes of their states."""
+    """Remembers the tokens of sentences. room: bytes of token states that still fit."""
 
     room: int
     words: dict[str, Words] = field(default_factory=dict)
@@ -70,11 +72,11 @@ class _Memory:
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """A SentenceTransformer folder, called through its own encode: its pooling, its prompts, its limit.
+    """A SentenceTransformer folder, called through that library's encode, with its pooling, prompts and limit.
 
-    prompt: text put before every sentence; None is the folder's default. max_length: tokens kept, as far as it has
-    positions; None is its own limit. keep_words: `encode` remembers the tokens of what it read for `words`, until
-    it is called again. The model is loaded at the first call: a table that is already stored needs no model.
+    prompt: text put before every sentence; None for the folder's default. max_length: tokens per sentence, at most
+    as many as the model has positions; None for its own limit. keep_words: `encode` remembers the sentences'
+    tokens for `words`, until its next call. The model is loaded at the first call: a stored table needs no model.
     """
 
     folder: Path
@@ -95,7 +97,7 @@ class SentenceEncoder:
         return self._encoded(sentences, normalize=True)
 
     def encode_unscaled(self, sentences: Sequence[str]) -> np.ndarray:
-        """As the folder's own modules make them, (n, d) float32."""
+        """Vectors as the folder's own modules give them, not normalised. (n, d) float32."""
         return self._encoded(sentences, normalize=False)
 
     def _encoded(self, sentences: Sequence[str], *, normalize: bool) -> np.ndarray:
@@ -109,11 +111,11 @@ class SentenceEncoder:
         ).astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> int:
-        """How many of these are longer than is read."""
+        """How many of these sentences are longer than the model's limit."""
         return texts_cut(self._model, sentences, self.prompt)
 
     def words(self, sentences: Sequence[str]) -> list[Words]:
-        """The tokens of every sentence as the encoder reads them, from memory where it holds them."""
+        """The tokens of every sentence as the encoder reads them, from memory if it remembers them."""
         missing = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._memory.words]
         read = {missing[row]: words for row, _, words in self._read(missing)}
         return [self._memory.words.get(sentence) or read[sentence] for sentence in sentences]
@@ -129,8 +131,8 @@ class SentenceEncoder:
 
     def _encode_and_keep(self, sentences: Sequence[str]) -> np.ndarray:
         self._memory.forget()
-        x = {row: vector for row, vector, _ in self._read(sentences)}
-        vectors = torch.stack([x[row] for row in range(len(sentences))]).float()
+        by_row = {row: vector for row, vector, _ in self._read(sentences)}
+        vectors = torch.stack([by_row[row] for row in range(len(sentences))]).float()
         return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
 
     def _read(self, sentences: Sequence[str]) -> Iterator[tuple[int, Tensor, Words]]:
@@ -139,18 +141,18 @@ class SentenceEncoder:
         special = torch.tensor(self._model.tokenizer.all_special_ids, device=self.device)
         for start in range(0, len(order), PORTION):
             rows = order[start : start + PORTION]
-            found = self._model.encode(
+            outputs = self._model.encode(
                 [sentences[row] for row in rows],
                 batch_size=BATCH,
                 prompt=self.prompt,
-                output_value=None,  # all there is, not the sentence vector alone
+                output_value=None,  # all outputs, not the sentence vector alone
                 show_progress_bar=False,
             )
-            for row, of in zip(rows, found, strict=True):
-                real = of["attention_mask"].bool() & ~torch.isin(of["input_ids"], special)
-                words = Words(of["input_ids"][real], of["token_embeddings"][real])
+            for row, output in zip(rows, outputs, strict=True):
+                real = output["attention_mask"].bool() & ~torch.isin(output["input_ids"], special)
+                words = Words(output["input_ids"][real], output["token_embeddings"][real])
                 self._memory.keep(sentences[row], words)
-                yield row, of["sentence_embedding"], words
+                yield row, output["sentence_embedding"], words
 
     @cached_property
     def _model(self) -> Any:

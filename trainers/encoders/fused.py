@@ -1,9 +1,9 @@
-"""Queries, keys and values of a layer by one product instead of three (fused QKV).
+"""Computes queries, keys and values of a layer by one matrix product instead of three (fused QKV).
 
-To ask a GPU for three takes longer, at a small batch, than to do them, and so does what goes with each: a copy of
-what it reads, two products back, sums. They are fused where weights are copied to bf16 in any case
-(`trainers.engine.halves`), which lays the copies of the three one below the other. Gradients of what the three
-read are then added up before they are rounded, not afterwards; a CPU, which would gain little, keeps them apart.
+At a small batch a GPU spends more time on launching three products, with their copies, gradients and sums, than on
+computing them. They are fused only where weights are copied to bf16 anyway (`trainers.engine.bf16_copies`), which
+concatenates the three copies. The gradients of the shared input are then summed before rounding instead of after.
+A CPU would gain little and keeps three products.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trainers.encoders.packing import fused_attention
-from trainers.engine.halves import Half
+from trainers.engine.bf16_copies import Bf16Copy
 from trainers.engine.meter import FUSED
 
 BIAS = "fused_bias"
 
 
 def put_fusing(body: Any) -> None:
-    """Have the self-attention of each layer of BERT's kind use fused projections, where it has some."""
+    """Make the self-attention of each BERT-like layer use fused projections whenever it has them."""
     for layer in body.encoder.layer:
         attention = layer.attention.self
         attention.__class__ = _fusing(attention.__class__)
 
 
-def fused_halves(attention: Any) -> list[Half]:
-    """Copies of its projections as one, (3 · D, D) and (3 · D,); none where something of them is not trained."""
-    three = (attention.query, attention.key, attention.value)
-    if not all(one.requires_grad for layer in three for one in layer.parameters()):
+def fused_copies(attention: Any) -> list[Bf16Copy]:
+    """Concatenated copies of its projections, (3 · D, D) and (3 · D,); [] if one of them is not trained."""
+    projections = (attention.query, attention.key, attention.value)
+    if not all(weight.requires_grad for layer in projections for weight in layer.parameters()):
         return []
     return [
-        Half(attention, FUSED, [layer.weight for layer in three]),
-        Half(attention, BIAS, [layer.bias for layer in three]),
+        Bf16Copy(attention, FUSED, [layer.weight for layer in projections]),
+        Bf16Copy(attention, BIAS, [layer.bias for layer in projections]),
     ]
 
 
@@ -45,7 +45,7 @@ def _fusing(kind: type) -> type:
 
 
 class _Fusing(nn.Module):
-    """What comes before transformers' own self-attention of BERT's kind, which runs packed."""
+    """Overrides the forward of transformers' BERT-like self-attention, for packed texts with fused projections."""
 
     def forward(self: Any, hidden_states: Tensor, *given: Any, **named: Any) -> tuple[Tensor, None]:
         if FUSED not in vars(self):

@@ -1,9 +1,10 @@
-"""A gated readout as a module of sentence-transformers, which has none of its own that mixes layers by text.
+"""The gated readout as a module for sentence-transformers, which has no module that mixes layers by text.
 
     model = sentence_transformer(folder)          # a SentenceTransformer; nothing in the folder is run
 
-Since release 6 sentence-transformers opens a folder that names any other library's module only where it is told to
-trust foreign code. `sentence_transformer` needs no such trust: the folder holds numbers, the module is this file.
+Since release 6 sentence-transformers refuses a folder that names another library's module unless it may trust
+foreign code. `sentence_transformer` needs no such trust: the folder holds only numbers, and the module is this
+file.
 """
 
 from __future__ import annotations

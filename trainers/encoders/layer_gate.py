@@ -1,4 +1,4 @@
-"""The gate of a gated readout: how much of each layer a text gets, told from the text itself."""
+"""The gate of a gated readout: computes a weight for each layer from the text itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LayerGate(nn.Module):
 
     @property
     def trained(self) -> bool:
-        """Whether it came with an encoder that is trained on."""
+        """True if any weight is not 0: the gate was loaded from a trained encoder."""
         return any(bool(parameter.any()) for parameter in self.parameters())
 
     def initialise(self, generator: torch.Generator) -> None:

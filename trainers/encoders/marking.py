@@ -1,4 +1,4 @@
-"""Words in their sentences as a backbone reads them: tagged, and cut around the word where a text is too long.
+"""Prepares words in their sentences for a backbone: tags the word, and cuts a text that is too long around it.
 
 tokens_around(tokenizer, [mark(occurrence)], max_length=128)     # "The jury <t> said </t> Friday ..."
 """
@@ -43,7 +43,7 @@ def mark(occurrence: Occurrence) -> Spanned:
 
 
 def bare(occurrence: Occurrence) -> Spanned:
-    """The sentence as it is; the span is the target."""
+    """The unmarked sentence; the span is the target."""
     return Spanned(occurrence.text, occurrence.start, occurrence.end)
 
 
@@ -52,10 +52,10 @@ def tokens_around(
 ) -> Tokens:
     """N texts as Tokens with special tokens; `read` marks the pieces of each span.
 
-    Spans are found by character offsets, so that pieces are those of the text as one string, whatever the
-    tokenizer does at blanks. What is too long is cut around its span: of the `room` that the rest leaves, the left
-    context keeps its last min(left, max(room // 2, room - right)) pieces, the right one its first others.
-    ValueError when a span alone is too long. A prefix is never cut.
+    Each text is tokenised as one string, and its span is found by character offsets, whatever the tokenizer does
+    at blanks. A text that is too long is cut around its span: of the `room` left for context, the left context
+    keeps its last min(left, max(room // 2, room - right)) pieces, and the right context gets the rest. A prefix is
+    never cut. Raises ValueError if a span alone is too long.
     """
     head, tail = special_tokens(tokenizer)
     encoded = tokenizer(
@@ -93,9 +93,9 @@ def tokens_around(
 
 
 def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Make each tag one token of both, whose vector is the mean of those of the pieces it was; do it once.
+    """Add each missing tag as a token to tokenizer and backbone; its vector is the mean of its pieces' vectors.
 
-    At a learning rate of 6e-6 a random vector would stay what it is: Adam moves a coordinate by .014 in an epoch.
+    A random vector would hardly be learnt: at a rate of 6e-6 Adam moves a coordinate by .014 in an epoch.
     """
     import torch
 
@@ -121,7 +121,7 @@ def add_tags(backbone: Any, tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def name_tags(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Make each tag one token of the tokenizer."""
+    """Add each tag as one token to the tokenizer, unless it is there."""
     from transformers import AddedToken
 
     missing = [tag for tag in TAGS if tag not in tokenizer.get_vocab()]

@@ -1,4 +1,4 @@
-"""A backbone with the head it was pre-trained with, which names hidden words."""
+"""Loads a backbone with its masked-language-model head, which predicts hidden words."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from trainers.encoders.quiet import quiet
 
 
 def load_masked_lm(folder: Path) -> tuple[Any, Sequence[str]]:
-    """The model in float32 with its head, and which of its weights the folder lacks and torch made up.
+    """The model in float32 with its head, and the names of weights missing in the folder, which torch initialised.
 
-    ValueError for a kind of model that has no such head.
+    Raises ValueError for a kind of model that has no such head.
     """
     from transformers import AutoModelForMaskedLM
 
     with quiet():
-        model, told = AutoModelForMaskedLM.from_pretrained(
+        model, loading = AutoModelForMaskedLM.from_pretrained(
             folder,
             local_files_only=True,
             use_safetensors=True,
@@ -27,4 +27,4 @@ def load_masked_lm(folder: Path) -> tuple[Any, Sequence[str]]:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    return model, sorted(told["missing_keys"])
+    return model, sorted(loading["missing_keys"])

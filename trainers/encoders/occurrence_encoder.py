@@ -31,10 +31,11 @@ CHUNK = 1024  # occurrences in memory at a time: their token states, and every l
 
 @dataclass(frozen=True, eq=False)
 class OccurrenceEncoder:
-    """An encoder of occurrences. readout "mean": of the last layer over all tokens of the marked sentence.
+    """An encoder of words in sentences (occurrences).
 
-    "target": of the bare sentence, hidden states of `layers` averaged (1 is the first layer, 0 would be the
-    embeddings), then over the pieces of the target alone. markers as `trainers.encoders.marking` explains.
+    readout "mean": mean of the last layer over all tokens of the marked sentence. "target": in the unmarked
+    sentence, mean over `layers` (1 is the first; 0 would be the embeddings) and over the pieces of the target.
+    markers: see `trainers.encoders.marking`.
     """
 
     encoder: Encoder
@@ -51,9 +52,9 @@ class OccurrenceEncoder:
         markers: Markers = "plain",
         **options: Any,
     ) -> OccurrenceEncoder:
-        """An encoder from a backbone's folder, or one that `save` wrote. options: max_length, precision.
+        """Load from a backbone's folder, or one that `save` wrote. options: max_length, precision.
 
-        ValueError when the backbone has not all of these layers, BackboneError when its tokenizer cannot be used.
+        Raises ValueError if the backbone has fewer layers, BackboneError if its tokenizer cannot be used.
         """
         encoder = Encoder.load(path, readout="mean", **options)
         if layers and max(layers) > encoder.depth:
@@ -67,7 +68,7 @@ class OccurrenceEncoder:
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
-        """What it can be scored on: words in their sentences and, unless it reads the word alone, sentences."""
+        """Functions that tasks read inputs with: occurrences and, for readout "mean", texts."""
         if self.readout != "mean":
             return {"occurrences": self.encode}
         return {"occurrences": self.encode, "texts": self.encoder.encode, **self.encoder.unscaled_reader}
@@ -78,9 +79,9 @@ class OccurrenceEncoder:
         return self.encoder.truncated
 
     def tokenise(self, occurrences: Sequence[Occurrence]) -> Tokens:
-        """Token ids of the marked, or bare, sentences; what is cut adds to `truncated`."""
-        encoder, spanned = self.encoder, bare if self.readout == "target" else mark
-        texts = [spanned(occurrence) for occurrence in occurrences]
+        """Token ids of the marked sentences (unmarked for "target"); cut ones are counted in `truncated`."""
+        encoder, with_span = self.encoder, bare if self.readout == "target" else mark
+        texts = [with_span(occurrence) for occurrence in occurrences]
         tokens = tokens_around(encoder.tokenizer, texts, max_length=encoder.max_length, prefix=encoder.prefix)
         encoder.truncated += tokens.truncated
         return tokens if self.readout == "target" else replace(tokens, read=None)
@@ -114,7 +115,7 @@ class OccurrenceEncoder:
 
 
 def check_fast(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
-    """BackboneError for a tokenizer that does not tell the place of a piece."""
+    """Raise BackboneError for a tokenizer without character offsets."""
     if not tokenizer.is_fast:
         raise BackboneError(
             f"backbones: {path}: its tokenizer does not say where pieces lie\n  accepted: a fast tokenizer"
@@ -122,7 +123,7 @@ def check_fast(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
 
 
 def check_words(path: Path, words: Sequence[str], *, markers: Markers, max_length: int) -> None:
-    """ValueError when the longest of these words, marked, is alone too long; a backbone's weights are not read."""
+    """Raise ValueError if the longest of these words, marked, exceeds max_length. Loads only the tokenizer."""
     tokenizer = tokenizer_in(path)
     check_fast(tokenizer, path)
     if markers == "added":
@@ -144,7 +145,7 @@ class LemmaPoints:
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[Any]], np.ndarray]]:
-        """What it can be scored on: words in their sentences, of which it reads the lemma."""
+        """The function that tasks read occurrences with; it looks at the lemma only."""
         return {"occurrences": self.encode}
 
     def encode(self, occurrences: Sequence[Occurrence]) -> np.ndarray:
@@ -155,5 +156,5 @@ class LemmaPoints:
         return rows
 
     def save(self, path: Path) -> None:
-        """Nothing was learned: the record alone."""
+        """Write the record alone: nothing was learnt."""
         (path / RECORD).write_text(json.dumps({"readout": "lemma"}) + "\n")

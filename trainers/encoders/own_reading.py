@@ -1,4 +1,4 @@
-"""How a backbone's own modules read it: the readout and the length that its folder names. No torch here."""
+"""The readout and maximum length that a backbone's folder declares for sentence-transformers. No torch here."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from trainers.encoders.backbones import OWN_FORMAT, TRANSFORMER, modules_in, prefix_of, read_json
 
-# sentence-transformers' words for how tokens become a sentence, where a readout is the same.
+# sentence-transformers' pooling modes -> the equal readouts of `Encoder`.
 READOUTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "sep"}
-FLAGS = {  # the longer-standing spelling: a flag for each
+FLAGS = {  # the older spelling of pooling modes: a flag for each
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
@@ -17,7 +17,8 @@ FLAGS = {  # the longer-standing spelling: a flag for each
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# Of a transformer's own file: `length_of` reads the first, the second costs time alone, the rest is of searches.
+# Settings of a transformer's file that may differ: `length_of` reads the first, the second changes speed only, the
+# rest concern search.
 PASSED = {"max_seq_length", "unpad_inputs", "query_length", "document_length", "query_expansion"}
 USUAL = {
     "transformer_task": "feature-extraction",
@@ -29,10 +30,10 @@ OF_OWN_FORMAT = {"Pooling", "WeightedLayerPooling", "GatedLayerPooling"}  # what
 
 
 def own_readout(path: Path) -> str:
-    """The readout that a folder's modules are, by the name that `Encoder` has for it.
+    """The name of `Encoder`'s readout that equals the folder's modules.
 
-    A bare transformer is read by its mean, as sentence-transformers reads one. ValueError, naming what is in the
-    way, for modules that `Encoder` has not, and for what else would make other vectors of their texts.
+    A bare transformer has "mean", as in sentence-transformers. Raises ValueError, naming the cause, for modules or
+    settings with which `Encoder` would give other vectors than sentence-transformers.
     """
     saved_here = (path / OWN_FORMAT).is_file()
     if not saved_here and (odd := _odd(path)) is not None:
@@ -51,12 +52,12 @@ def own_readout(path: Path) -> str:
 
 
 def length_of(path: Path) -> int | None:
-    """How many tokens of a text the folder says are read; None where it leaves that to the tokenizer."""
+    """The maximum number of tokens that the folder declares; None if it leaves that to the tokenizer."""
     return read_json(_of_transformer(path)).get("max_seq_length")
 
 
 def _odd(path: Path) -> str | None:
-    """What sentence-transformers heeds beside the modules, and `Encoder` does not; None where there is nothing."""
+    """A setting that sentence-transformers obeys and `Encoder` does not, in words; None if there is none."""
     if read_json(path / "config_sentence_transformers.json").get("truncate_dim"):
         return "truncate_dim in config_sentence_transformers.json"
     file = _of_transformer(path)
@@ -67,7 +68,7 @@ def _odd(path: Path) -> str | None:
 
 
 def _odd_of_bare(path: Path) -> str | None:
-    """What keeps sentence-transformers from reading a bare transformer by the mean of its texts."""
+    """Why sentence-transformers does not read this bare transformer by the mean of tokens; None if it does."""
     config = read_json(path / "config.json")
     causal = [kind for kind in config.get("architectures") or [] if kind.endswith("ForCausalLM")]
     if causal and config.get("is_causal", True):
@@ -97,6 +98,6 @@ def _unread(path: Path, what: str) -> ValueError:
 
 
 def _of_transformer(path: Path) -> Path:
-    """The file with what a transformer does beside its layers, which older versions named after its kind."""
+    """The file with a transformer's settings in sentence-transformers; older versions named it after the kind."""
     usual = path / "sentence_bert_config.json"
     return usual if usual.is_file() else next(iter(sorted(path.glob(TRANSFORMER))), usual)

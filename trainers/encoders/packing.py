@@ -1,8 +1,8 @@
-"""Texts of different lengths in one pass without padding: only attention needs to know where a text ends.
+"""Runs texts of different lengths in one pass without padding: only attention needs to know where a text ends.
 
-Everything else in a transformer treats tokens one by one, so a step's texts run as one row of M tokens; attention
-alone cuts the row into padded rectangles. Against padded batches this saves the padding in every matrix product
-and the passes that would otherwise each write a full set of weight gradients.
+Everything else in a transformer treats tokens one by one, so a step's texts run as one row of M tokens; only
+attention cuts the row into padded rectangles. This saves padding in every matrix product, and the many passes of
+padded batches, each of which writes a full set of weight gradients.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LANES = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8  # floa
 
 @dataclass(frozen=True, eq=False)
 class Rectangle:
-    """A group of a pass on its device: the m tokens of n texts as n × T cells.
+    """A group of texts of a pass, on its device: the m tokens of n texts as n × T cells.
 
-    places (n · T,): token of each cell. cells (m,): the cells that hold one. mask (n, T). dropped: what
-    training does to attention (n, H, T, T) at the module's rate, None for `dropout`.
+    places (n · T,): the token of each cell. cells (m,): the cells that hold one. mask (n, T). dropped: the dropout
+    applied to attention (n, H, T, T) in training, None for `dropout`.
     """
 
     places: Tensor
@@ -59,8 +59,7 @@ class Rectangle:
         return len(self.cells) == len(self.places)
 
     def padded(self, rows: Tensor) -> Tensor:
-        """Its own tokens as a rectangle. (m, D) -> (n, T, D); what stands in padding is arbitrary, its gradient
-        does not count."""
+        """Arrange its tokens as a rectangle. (m, D) -> (n, T, D); padding gets arbitrary rows, no gradient."""
         return regathered(rows, self.places - self.places[0], self.cells).view(*self.mask.shape, -1)
 
 
@@ -72,8 +71,7 @@ def register() -> None:
 
 
 def padded_kind(folder: Path) -> str | None:
-    """The model_type of a backbone that runs in padded rectangles, by its configuration; None for one that runs
-    packed."""
+    """The model_type of a backbone that runs in padded rectangles; None for one that runs packed."""
     kind: str = json.loads((folder / "config.json").read_text()).get("model_type", "")
     return None if kind in PACKED else kind
 
@@ -118,7 +116,7 @@ def fused_attention(
     dropout: float = 0.0,
     layout: Sequence[Rectangle],
 ) -> Tensor:
-    """As `packed_attention`, of queries, keys and values side by side. (1, M, 3 · D) -> (1, M, H, d)."""
+    """As `packed_attention`, for concatenated queries, keys and values. (1, M, 3 · D) -> (1, M, H, d)."""
     rows = in_attention(rows)
     moves = _moves(tuple(layout), heads, rows.dtype)
     return _attended(module, moves, moves.cut_fused(rows), layout, scaling, dropout)
@@ -145,10 +143,10 @@ def _attended(
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Over the last dimension, in the scores' own precision: a GPU's autocast would copy them to float32 and back.
+    """Softmax over the last dimension in the scores' precision: GPU autocast would convert to float32 and back.
 
-    A CPU takes exponents of LANES numbers at once, but of shorter rows one by one, and most rows of attention are
-    short where texts are terms. They are filled up with numbers whose exponent is 0.
+    A CPU computes LANES exponentials at once, but handles shorter rows number by number, and terms give short
+    rows. They are padded with -inf, whose exponential is 0.
     """
     columns = scores.shape[-1]
     if scores.device.type != "cpu" or columns >= LANES:
@@ -158,12 +156,12 @@ def softmax(scores: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Moves:
-    """Where the vectors of each token and head go between a packed row and its rectangles, of all heads at once.
+    """Index tables between a packed row and its rectangles, for the vectors of all heads at once.
 
-    A vector is one of R cells, which are those of the rectangles as (n, H, T), and one of M · H places in the row.
+    The row has M · H places, a vector per token and head; the rectangles have R cells, ordered as (n, H, T).
     there (R,): the place of each cell. back (M · H,): the cell of each place. held (R, 1): 1 for a cell that holds
-    a token, 0 for one of padding; None where there are none of those. shapes: n · H and T of each rectangle. bars
-    (n, 1, 1, T): what added to scores keeps padding from being looked at, None where a rectangle has none.
+    a token, 0 for padding; None if there is no padding. shapes: n · H and T of each rectangle. bars (n, 1, 1, T):
+    added to scores to mask padding, None for a rectangle without padding.
     """
 
     there: Tensor
@@ -174,23 +172,23 @@ class _Moves:
     heads: int
 
     def cut(self, *several: Tensor) -> list[list[Tensor]]:
-        """(1, H, M, d) -> (n · H, T, d) for each rectangle, of each; what stands in padding is arbitrary."""
-        rows = [one.squeeze(0).transpose(0, 1).reshape(-1, one.shape[-1]) for one in several]
+        """Cut each tensor (1, H, M, d) into (n · H, T, d) for each rectangle; padding holds arbitrary vectors."""
+        rows = [tensor.squeeze(0).transpose(0, 1).reshape(-1, tensor.shape[-1]) for tensor in several]
         sizes = [blocks * length for blocks, length in self.shapes]
-        taken = [regathered(one, self.there, self.back) for one in rows]
+        taken = [regathered(each, self.there, self.back) for each in rows]
         every = [cells.split(sizes) if len(sizes) > 1 else (cells,) for cells in taken]
         return [[part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)] for parts in every]
 
     def cut_fused(self, rows: Tensor) -> list[Sequence[Tensor]]:
-        """As `cut`, of queries, keys and values side by side, (1, M, 3 · H · d), in one go."""
-        several = len(self.shapes)
+        """As `cut`, for concatenated queries, keys and values (1, M, 3 · H · d), in one gather."""
+        rectangles = len(self.shapes)
         cells = _CutFused.apply(self, rows.view(-1, rows.shape[-1] // (3 * self.heads)))
         parts = [part.view(*shape, -1) for part, shape in zip(cells, 3 * list(self.shapes), strict=True)]
-        return [parts[begin : begin + several] for begin in range(0, 3 * several, several)]
+        return [parts[begin : begin + rectangles] for begin in range(0, 3 * rectangles, rectangles)]
 
     @cached_property
     def fused_there(self) -> Tensor:
-        """Place of each cell of queries, then of keys and of values, in a row that has all three. (3 · R,)."""
+        """The place of each cell of queries, then keys, then values, in their concatenated row. (3 · R,)."""
         part = torch.arange(0, 3 * self.heads, self.heads, device=self.there.device)[:, None]
         return (self.there + self.there // self.heads * (2 * self.heads) + part).flatten()
 
@@ -201,13 +199,13 @@ class _Moves:
         return (self.back.view(-1, 1, self.heads) + part).flatten()
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """What `cut` took apart. -> (M, H, d)."""
+        """The reverse of `cut`: (n · H, T, d) for each rectangle -> (M, H, d)."""
         cells = [part.flatten(0, 1) for part in parts]
         rows: Tensor = _Return.apply(self, torch.cat(cells) if len(cells) > 1 else cells[0])
         return rows.view(-1, self.heads, rows.shape[-1])
 
 
-@lru_cache(maxsize=1)  # all layers of a pass move alike
+@lru_cache(maxsize=1)  # all layers of a pass share one layout
 def _moves(layout: tuple[Rectangle, ...], heads: int, dtype: torch.dtype) -> _Moves:
     there, back, held, shapes, bars, cells = [], [], [], [], [], 0
     for area in layout:
@@ -227,9 +225,9 @@ def _moves(layout: tuple[Rectangle, ...], heads: int, dtype: torch.dtype) -> _Mo
 
 
 def regathered(rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
-    """rows[there], with a gradient that is gathered too. (m, D), (c,) -> (c, D).
+    """rows[there], whose gradient is gathered too, not scattered. (m, D), (c,) -> (c, D).
 
-    back (m,): where each row went; of a row that went to several places, the one whose gradient counts.
+    back (m,): the place in `there` of each row; if a row has several places, the one whose gradient is used.
     """
     taken: Tensor = _Regather.apply(rows, there, back)
     return taken
@@ -247,7 +245,7 @@ class _Regather(torch.autograd.Function):
 
 
 class _CutFused(torch.autograd.Function):
-    """Cells of queries, of keys and of values, those of each rectangle apart; their gradients in one go too."""
+    """Gather the cells of queries, keys and values of each rectangle at once, and their gradients too."""
 
     @staticmethod
     def forward(ctx: Any, moves: _Moves, rows: Tensor) -> tuple[Tensor, ...]:
@@ -262,9 +260,9 @@ class _CutFused(torch.autograd.Function):
 
 
 class _Scores(torch.autograd.Function):
-    """Queries times keys, (n · H, T, d) each -> (n · H, T, T).
+    """Queries times transposed keys, (n · H, T, d) each -> (n · H, T, T).
 
-    Of keys that are turned around for the product torch turns the gradient back with a copy.
+    torch's own backward pass would transpose the keys' gradient back with a copy; this one needs none.
     """
 
     @staticmethod
@@ -282,9 +280,9 @@ class _Scores(torch.autograd.Function):
 
 
 class _Return(torch.autograd.Function):
-    """The rows of cells. Padding gets no gradient.
+    """Gather rows from cells. Padding gets no gradient.
 
-    Gathered, not scattered: a GPU that is to be deterministic sorts the places of a scatter each time.
+    The backward pass gathers, too: for a deterministic scatter a GPU sorts the places each time.
     """
 
     @staticmethod
@@ -295,5 +293,5 @@ class _Return(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         cells = gradient.index_select(0, ctx.moves.there)
-        # multiplied: a CPU takes several times as long to fill where a mask of rows says so
+        # a product, as masked_fill by rows takes a CPU several times as long
         return None, cells if ctx.moves.held is None else cells.mul_(ctx.moves.held)

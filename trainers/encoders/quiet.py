@@ -1,4 +1,4 @@
-"""What transformers says while it loads a model or reads a long text."""
+"""Silences transformers while it loads a model or tokenises a long text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within, it shows no progress bars and remarks on no weights that only pre-training used."""
+    """Hide transformers' progress bars and warnings (as of unused pre-training weights) until the block ends."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -40,9 +40,9 @@ def layer_mixture(logits: Tensor) -> Tensor:
 
 
 def mixed(equation: str, weights: Tensor, layers: Tensor) -> Tensor:
-    """The sum over layers that an equation of einsum says, in their own precision.
+    """The weighted sum over layers by this einsum equation, in the layers' precision.
 
-    Autocast would take it in bf16, in whose eight binary digits a weight of .25 that moves by .0005 does not move.
+    Autocast would compute it in bf16, whose eight binary digits cannot tell a weight of .2505 from .25.
     """
     with torch.autocast(layers.device.type, enabled=False):
         return torch.einsum(equation, weights.to(layers.dtype), layers)

@@ -1,12 +1,12 @@
-"""Texts that pass with others and draw their dropout from a stream of their own.
+"""Encodes two sets of texts in one pass, where the second set draws its dropout from a random stream of its own.
 
     second = SecondStream(encoder)
     with second.drawing(pairs, number):
         encoder(pairs, negatives)
 
-What the first texts drop is what they would without the others, so that an arm with the others and one without
-share it; and one pass over both is faster than two, which each write a gradient of every weight. On a CPU the
-others drop what they would in a pass of their own after `torch.manual_seed(number)`.
+The first texts draw the same dropout as without the second, so that arms with and without the second texts share
+it. One pass over both is faster than two, which would each write a gradient of every weight. On a CPU the second
+texts draw the same dropout as in a pass of their own after `torch.manual_seed(number)`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from trainers.encoders.tokens import Tokens
 
 @dataclass(frozen=True)
 class _Apart:
-    """How the texts of a pass drop that are behind its first `first` tokens. rate: None for that of each place."""
+    """The dropout of a pass behind its first `first` tokens. rate: replaces each module's rate; None keeps it."""
 
     first: int
     stream: torch.Generator
     rate: float | None
 
     def dropped(self, values: Tensor, rate: float) -> Tensor:
-        """From this stream."""
+        """Dropout of values that belong to the second texts alone."""
         return dropout(values, self._own(rate), self.stream)
 
     def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
-        """values (1, M, D): the first from torch's own stream, then the others from this one."""
+        """Dropout of values (1, M, D): the first tokens by torch's global stream, the others by this one."""
         own = self._own(rate)
         if values.device.type == "cpu":
             noise = torch.empty_like(values)
@@ -54,7 +54,7 @@ class _Apart:
 
 @dataclass
 class _Drawn:
-    """What `drawing` was told, and how far it is. first: tokens of the first texts that are still to pass."""
+    """The arguments of `drawing`, and its progress. first: tokens of the first texts that have not passed yet."""
 
     first: int
     number: int
@@ -62,7 +62,7 @@ class _Drawn:
     stream: torch.Generator | None = None  # made on the device of the first pass
 
     def of_pass(self, tokens: int, device: torch.device) -> _Apart:
-        """Of the next so many tokens."""
+        """The dropout of the next pass, which has so many tokens."""
         if self.stream is None:
             self.stream = torch.Generator(device).manual_seed(self.number)
         first = min(tokens, self.first)
@@ -71,19 +71,21 @@ class _Drawn:
 
 
 class SecondStream:
-    """What the dropouts of an encoder that runs packed draw from for some of its texts; one for an encoder."""
+    """Gives the second texts of a packed encoder a dropout stream of their own. Make one for each encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
         assert encoder.packed, "rectangles of a padded backbone pass one after the other as it is"
-        self.dropped: Drop | None = None  # of the pass that runs
+        self.dropped: Drop | None = None  # the dropout of the pass in progress
         self._drawn: _Drawn | None = None
         ask(encoder.backbone, self)
         encoder.backbone.register_forward_pre_hook(self._next_pass, with_kwargs=True)
 
     @contextmanager
     def drawing(self, first: Tokens, number: int, *, rate: float | None = None) -> Iterator[None]:
-        """While these texts and others are encoded together, once: the others draw from the stream of this number,
-        at this rate or at that of each place."""
+        """Within, encode these texts and others together, once: the others draw from a stream seeded by `number`.
+
+        rate: the others' dropout rate; None for that of each module.
+        """
         self._drawn = _Drawn(len(first.ids), number, rate)
         try:
             yield

@@ -1,15 +1,15 @@
-"""Encoders of one architecture trained as one: the layers of all run as one batch, over stacked weights (K, …).
+"""Trains K encoders of one architecture together: their layers run as one batch, over stacked weights (K, …).
 
-Everything else of a step is each encoder's own, as if it trained alone: texts, embeddings, dropout, readout, loss,
-clipping, optimiser, checkpoints. Of K encoders a layer asks a GPU for as much as of one, so that small backbones
-fill a large card.
+Everything else of a step each encoder does alone: texts, embeddings, dropout, readout, loss, clipping, optimiser,
+checkpoints. A stacked layer costs a GPU as many launches as one encoder's layer, so that small backbones fill a
+large GPU.
 
-    forward   each embeds its texts and draws its dropout, (1, M_k, D); then the layers of all, (K, M, D), where
-              what a text has fewer tokens than the longest is padding that no text attends to; then each its loss
-    backward  each down to what the layers gave; then the layers of all; then each its embeddings
+    forward   each encoder embeds its texts and draws its dropout, (1, M_k, D); then the stacked layers run,
+              (K, M, D), with rows of padding for encoders that have fewer tokens; then each computes its loss
+    backward  each encoder from its loss to the layers' outputs; then the stacked layers; then each its embeddings
 
-Sums are the same sums as alone, rounded in another order: `tests/trainers/encoders/test_stack.py` bounds by how
-much.
+Results equal those of training alone but for the order of rounding: `tests/trainers/encoders/test_stack.py` bounds
+the difference.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from trainers.encoders.packing import PACKED, Rectangle
 from trainers.encoders.stacked_layers import Areas, LayerNoise, StackedLayer, drawn_noise, flops_of
 from trainers.engine.lockstep import Ask, in_lockstep
 from trainers.engine.meter import part_of
-from trainers.engine.shortage import OutOfMemory, Shortage, shortage_told
+from trainers.engine.shortage import OutOfMemory, Shortage, raising_shortage
 from trainers.engine.world import World
 
 T = TypeVar("T")
 
 
 def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) -> list[T | Exception]:
-    """What each training returns or raises in its world, their encoders' layers run together.
+    """Run the trainings, each in its world, encoders' layers stacked; return what each returned or raised.
 
-    Each trains one encoder that runs packed; one that ends, or fails, leaves the others to go on. ValueError for
-    an encoder that cannot take part.
+    Each trains one packed encoder; when one ends or fails, the others go on. Returns a ValueError for an encoder
+    that does not run packed.
     """
     size, steps, lighter = len(fits), [0] * len(fits), _lighter(len(fits))
     at_work = set(range(size))
@@ -48,7 +48,7 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
     def seated(ask: Ask, place: int, fit: Callable[[World], T], world: World) -> T:
         def spent(flops: float, seconds: float) -> None:
             steps[place] += 1
-            world.spent(flops, seconds / len(at_work))  # each sees the time of all
+            world.spent(flops, seconds / len(at_work))  # each one's seconds include the work for all
 
         def so_far() -> Mapping[str, float]:
             return part_of(world.so_far(), seat.share)
@@ -68,7 +68,7 @@ def fit_together(fits: Sequence[Callable[[World], T]], worlds: Sequence[World]) 
 
 
 def _lighter(size: int) -> str:
-    """The setting by which less than a stack of so many is in memory at a time."""
+    """The setting that needs less memory than a stack of this size."""
     if size == 1:
         return "resources.runs_per_stack = 1 with train.micro_batch: auto"
     return f"resources.runs_per_stack = {size // 2}"
@@ -79,9 +79,9 @@ def _lighter(size: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """What an encoder asks for: its layers, over the states of a pass that runs packed.
+    """An encoder's request to run its layers over the states (M, D) of a packed pass.
 
-    states (M, D). every: what each layer gives is wanted, not the last alone.
+    every: return the output of every layer, not of the last alone.
     """
 
     layers: Sequence[Any]
@@ -92,13 +92,13 @@ class _Pass:
 
     @property
     def kind(self) -> Hashable:
-        """What passes have in common that run as one: how many layers there are, and where those drop anything."""
+        """Equal for passes that can run together: the number of layers, and which dropouts are active."""
         first = self.noise[0]
         return len(self.layers), first.mixed is None, first.output is None, first.attention[0] is None
 
 
 class _Backward:
-    """What an encoder asks for when its loss has sent gradients to all that the layers gave."""
+    """An encoder's request to continue backwards through the layers, once its loss has been back-propagated."""
 
 
 class Member:
@@ -106,16 +106,18 @@ class Member:
 
     def __init__(self, ask: Ask, lighter: str, share: Callable[[], float]) -> None:
         self.lighter, self._ask, self._share, self._flops = lighter, ask, share, 0.0
-        self._embedded: list[tuple[Tensor, Tensor]] = []  # what embeddings gave, and the leaf that took its place
+        self._embedded: list[
+            tuple[Tensor, Tensor]
+        ] = []  # outputs of embeddings, and the leaves that replaced them
 
     @property
     def share(self) -> float:
-        """By the steps that each of the stack has taken until now."""
+        """This encoder's fraction of all steps that the stack's encoders have taken until now."""
         return self._share()
 
     @contextmanager
     def joined(self, model: nn.Module) -> Iterator[None]:
-        """Within, the model's encoder has its layers run by the stack, wherever there are gradients."""
+        """Until the block ends, let the stack run the layers of the model's encoder, in passes with gradients."""
         encoder = next(module for module in model.modules() if isinstance(module, Encoder))
         if not encoder.packed:
             raise ValueError(refusal(encoder.backbone.config.model_type))
@@ -126,7 +128,7 @@ class Member:
             encoder.running = None
 
     def backward(self) -> None:
-        """What is left of a step's backward pass, when the loss has had its own."""
+        """Continue a step's backward pass from the layers' outputs, through the layers and the embeddings."""
         self._ask(_Backward())
         reached = [
             (states, leaf.grad)
@@ -137,7 +139,7 @@ class Member:
         _back_through(reached)
 
     def flops(self) -> float:
-        """Of the layers since the last call, counted as `trainers.engine.meter.counting` does."""
+        """Operations of the layers since the last call, counted as in `trainers.engine.meter.counting`."""
         found, self._flops = self._flops, 0.0
         return found
 
@@ -150,7 +152,7 @@ class Member:
         output_hidden_states: bool,
         layout: Sequence[Rectangle],
     ) -> Any:
-        """What the backbone gives for a pass, each of its states a leaf for `backward` to go on from."""
+        """Return what the backbone would for a pass; each state is a leaf, from which `backward` continues."""
         states = backbone.embeddings(inputs_embeds=inputs_embeds, position_ids=position_ids)
         if hasattr(backbone, "embeddings_project"):
             states = backbone.embeddings_project(states)
@@ -164,7 +166,7 @@ class Member:
 
 
 def refusal(kind: str) -> str:
-    """Why a backbone of this model_type has no place in a stack."""
+    """The message for a backbone of this model_type, which cannot be stacked."""
     *others, last = sorted(PACKED)
     return (
         f"resources.runs_per_stack: {kind} runs in padded rectangles"
@@ -176,20 +178,24 @@ def refusal(kind: str) -> str:
 
 
 class _Stack:
-    """Answers what the encoders ask: layers as soon as any asks for them, gradients when all do.
+    """Serves the encoders' requests: layers as soon as one encoder asks for them, gradients once all do.
 
-    lighter: the setting of a smaller stack, for one that finds too little memory.
+    lighter: the setting of a smaller stack, for the message when memory runs out.
     """
 
     def __init__(self, world: World, lighter: str) -> None:
         self._device, self._half = torch.device(world.device).type, world.precision == "bf16"
         self._lighter = lighter
-        self._layers: dict[tuple[int, ...], list[StackedLayer]] = {}  # of a step, by who takes part
-        self._given: list[tuple[Tensor, Sequence[Tensor]]] = []  # (K, M, D), and the leaf that each has of it
+        self._layers: dict[
+            tuple[int, ...], list[StackedLayer]
+        ] = {}  # of this step, by the encoders that take part
+        self._given: list[
+            tuple[Tensor, Sequence[Tensor]]
+        ] = []  # outputs (K, M, D), and each encoder's leaf of them
 
     def serve(self, waiting: Mapping[int, Any]) -> Mapping[int, Any]:
         try:
-            with shortage_told():
+            with raising_shortage():
                 return self._answers(waiting)
         except Shortage as short:
             raise OutOfMemory(
@@ -198,43 +204,43 @@ class _Stack:
             ) from None
 
     def _answers(self, waiting: Mapping[int, Any]) -> Mapping[int, Any]:
-        asked = {place: request for place, request in waiting.items() if isinstance(request, _Pass)}
-        if not asked:
+        passes = {place: request for place, request in waiting.items() if isinstance(request, _Pass)}
+        if not passes:
             self._backward()
             return dict.fromkeys(waiting)
-        alike: dict[Hashable, dict[int, _Pass]] = {}
-        for place, one in asked.items():
-            alike.setdefault(one.kind, {})[place] = one
-        given: dict[int, list[Tensor]] = {}
+        by_kind: dict[Hashable, dict[int, _Pass]] = {}
+        for place, request in passes.items():
+            by_kind.setdefault(request.kind, {})[place] = request
+        answers: dict[int, list[Tensor]] = {}
         with torch.autocast(self._device, torch.bfloat16, enabled=self._half):
-            for some in alike.values():
-                given |= zip(some, self._forward(tuple(some), list(some.values())), strict=True)
-        return given
+            for alike in by_kind.values():
+                answers |= zip(alike, self._forward(tuple(alike), list(alike.values())), strict=True)
+        return answers
 
-    def _forward(self, who: tuple[int, ...], asked: Sequence[_Pass]) -> list[list[Tensor]]:
-        """Leaves with what each layer gave each encoder, or the last alone, (1, M_k, D)."""
-        if who not in self._layers:
-            self._layers[who] = [
-                StackedLayer.of(same) for same in zip(*(one.layers for one in asked), strict=True)
+    def _forward(self, places: tuple[int, ...], passes: Sequence[_Pass]) -> list[list[Tensor]]:
+        """For each encoder a leaf (1, M_k, D) with the output of each layer, or of the last alone."""
+        if places not in self._layers:
+            self._layers[places] = [
+                StackedLayer.of(same) for same in zip(*(each.layers for each in passes), strict=True)
             ]
-        states = pad_sequence([one.states for one in asked], batch_first=True)  # (K, M, D)
-        areas = Areas.of([one.layout for one in asked], [len(one.states) for one in asked])
-        found: list[list[Tensor]] = [[] for _ in asked]
-        layers, every = self._layers[who], any(one.every for one in asked)
-        for layer, noise in zip(layers, zip(*(one.noise for one in asked), strict=True), strict=True):
+        states = pad_sequence([each.states for each in passes], batch_first=True)  # (K, M, D)
+        areas = Areas.of([each.layout for each in passes], [len(each.states) for each in passes])
+        outputs: list[list[Tensor]] = [[] for _ in passes]
+        layers, every = self._layers[places], any(each.every for each in passes)
+        for layer, noise in zip(layers, zip(*(each.noise for each in passes), strict=True), strict=True):
             states = layer.run(states, areas, noise)
             if not every and layer is not layers[-1]:
                 continue
             leaves = [
-                row[: len(one.states)].detach().requires_grad_() for row, one in zip(states, asked, strict=True)
+                row[: len(each.states)].detach().requires_grad_() for row, each in zip(states, passes, strict=True)
             ]
             self._given.append((states, leaves))
-            for own, leaf in zip(found, leaves, strict=True):
+            for own, leaf in zip(outputs, leaves, strict=True):
                 own.append(leaf[None])
-        return found
+        return outputs
 
     def _backward(self) -> None:
-        """From what the losses sent back, the gradients of all layers and of what went into the first."""
+        """Back-propagate from the leaves' gradients through all layers, down to the inputs of the first."""
         reached = [
             (states, pad_sequence([_gradient(leaf) for leaf in leaves], batch_first=True))
             for states, leaves in self._given
@@ -246,9 +252,9 @@ class _Stack:
 
 
 def _back_through(reached: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Send each gradient on from the tensor that it reached, all in one pass."""
+    """Back-propagate these (tensor, gradient) pairs in one backward pass."""
     if reached:
-        torch.autograd.backward([one for one, _ in reached], [gradient for _, gradient in reached])
+        torch.autograd.backward([tensor for tensor, _ in reached], [gradient for _, gradient in reached])
 
 
 def _gradient(leaf: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""A layer of K encoders as one batch of arithmetic over stacked weights; when each runs, `stack.py` says.
+"""The layers of K encoders as one batch of arithmetic over stacked weights; `stack.py` decides when they run.
 
-Layers of BERT's kind alone. States (K, M, D) hold the tokens of every encoder; attention sees those of each text.
+BERT-like layers only. States (K, M, D) hold the tokens of every encoder; attention stays within each text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trainers.engine.transfers import moved
 
 @dataclass(frozen=True, eq=False)
 class LayerNoise:
-    """What a layer's dropouts multiply by, None for nothing dropped: attention (n, H, T, T) of each rectangle of
-    the layout, the others (M, D)."""
+    """The factors of a layer's dropouts, None for an inactive one: attention (n, H, T, T) of each rectangle of the
+    layout, the others (M, D)."""
 
     attention: Sequence[Tensor | None]
     mixed: Tensor | None
@@ -32,10 +32,10 @@ class LayerNoise:
 
 
 def drawn_noise(layer: Any, states: Tensor, layout: Sequence[Rectangle]) -> LayerNoise:
-    """A layer's dropout of a pass, drawn as the layer itself would. states: (1, M, D)."""
+    """Draw a layer's dropout factors of a pass as the layer itself would. states: (1, M, D)."""
     attention = layer.attention.self
     half = torch.is_autocast_enabled(states.device.type)
-    kind = torch.bfloat16 if half else states.dtype  # what a linear layer gives; scores are float32 always
+    kind = torch.bfloat16 if half else states.dtype  # the outputs of linear layers; attention scores are float32
     heads = attention.num_attention_heads
 
     def scores(area: Rectangle) -> Tensor | None:
@@ -50,7 +50,7 @@ def drawn_noise(layer: Any, states: Tensor, layout: Sequence[Rectangle]) -> Laye
 
 
 def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
-    """On a card by torch's own dropout, in float32, in which that makes up for what is dropped."""
+    """The factors of one dropout; on a GPU drawn by torch's own dropout and in float32, as that scales there."""
     if not site.training or not site.p:
         return None
     if noise.device.type == "cpu":
@@ -59,11 +59,11 @@ def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
 
 
 def flops_of(layer: Any, tokens: int, layout: Sequence[Rectangle]) -> float:
-    """Floating-point operations of one layer over so many tokens, forward and back."""
+    """Floating-point operations of one layer over `tokens` tokens, forward and backward."""
     linear = [module for module in layer.modules() if isinstance(module, nn.Linear)]
-    learnt = sum(one.in_features * one.out_features * (2 + one.weight.requires_grad) for one in linear)
+    products = sum(each.in_features * each.out_features * (2 + each.weight.requires_grad) for each in linear)
     cells = sum(texts * longest**2 for texts, longest in (area.mask.shape for area in layout))
-    return 2.0 * tokens * learnt + 2.0 * cells * layer.attention.self.all_head_size * 6
+    return 2.0 * tokens * products + 2.0 * cells * layer.attention.self.all_head_size * 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +75,9 @@ class _Linear:
 
     @staticmethod
     def of(each: Sequence[Sequence[Any]]) -> _Linear:
-        """Of K encoders' layers, each one linear layer or several over the same input, laid side by side."""
-        weight = torch.stack([torch.cat([one.weight for one in own]) for own in each])
-        bias = torch.stack([torch.cat([one.bias for one in own]) for own in each])
+        """Stack K encoders' layers; each is one linear layer, or several whose outputs are concatenated."""
+        weight = torch.stack([torch.cat([layer.weight for layer in own]) for own in each])
+        bias = torch.stack([torch.cat([layer.bias for layer in own]) for own in each])
         return _Linear(weight.transpose(1, 2), bias[:, None])
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class _Norm:
 
 @dataclass(frozen=True, eq=False)
 class StackedLayer:
-    """One layer of BERT's kind, of K encoders."""
+    """One BERT-like layer of K encoders."""
 
     projections: _Linear
     mixed: _Linear
@@ -152,7 +152,7 @@ class StackedLayer:
                 scores = (q @ k.transpose(-1, -2)) * self.scaling
                 if not area.full:
                     scores = scores.masked_fill(~area.mask[:, None, None, :], -torch.inf)
-                # a GPU's in float32, by its autocast: so is the noise
+                # on a GPU autocast computes the softmax in float32, which the noise has too
                 chances = softmax(scores) if scores.device.type == "cpu" else scores.softmax(-1)
                 if (kept := area.noise(noise)) is not None:
                     chances = chances * kept
@@ -161,17 +161,17 @@ class StackedLayer:
 
 
 def _times(rows: Tensor, noise: Sequence[Tensor | None]) -> Tensor:
-    """Dropout of K encoders, each of its own M_k rows; what lies beyond them is padding."""
-    if all(one is None for one in noise):
+    """Multiply rows (K, M, D) by each encoder's dropout factors (M_k, D); rows beyond M_k are padding."""
+    if all(factors is None for factors in noise):
         return rows
-    assert all(one is not None for one in noise), "encoders of a stack drop at the same places"
-    return (rows * pad_sequence([one for one in noise if one is not None], batch_first=True)).to(rows.dtype)
+    assert all(factors is not None for factors in noise), "encoders of a stack drop at the same places"
+    return (rows * pad_sequence([own for own in noise if own is not None], batch_first=True)).to(rows.dtype)
 
 
 class _Cut(torch.autograd.Function):
-    """The cells of all areas, (K · M, …) -> n · T × … of each. The gradient of a cell in padding does not count.
+    """Gather the cells of all areas, (K · M, …) -> n · T × … each. Gradients of padding cells are dropped.
 
-    Gathered both ways: a card that is to be deterministic adds up what padding shares one by one.
+    The backward pass gathers too: a deterministic scatter on a GPU would add the shared padding rows one by one.
     """
 
     @staticmethod
@@ -186,10 +186,10 @@ class _Cut(torch.autograd.Function):
 
 @dataclass(frozen=True, eq=False)
 class _Area:
-    """The i-th rectangles of all encoders that have one, laid one below the other, n × T.
+    """The i-th rectangles of all encoders that have one, concatenated to n × T cells.
 
-    places (n · T,): row of each cell among the K · M. cells: those that hold a token. mask (n, T). of: the
-    encoders, and the place of each one's rectangle in its layout.
+    places (n · T,): the row of each cell among the K · M. cells: the cells that hold a token. mask (n, T). of: the
+    encoders, and the index of each one's rectangle in its layout.
     """
 
     places: Tensor
@@ -199,7 +199,7 @@ class _Area:
     of: Sequence[tuple[int, int]]
 
     def noise(self, each: Sequence[Sequence[Tensor | None]]) -> Tensor | None:
-        """(n, H, T, T) from what each encoder drew for its own rectangle; padding drops out."""
+        """Dropout factors (n, H, T, T) from those that each encoder drew for its rectangle; 0 in padding."""
         own = [drawn for encoder, place in self.of if (drawn := each[encoder][place]) is not None]
         if not own:
             return None
@@ -211,19 +211,22 @@ class _Area:
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """How attention sees the rows of K encoders. order (K · M,): where each row's answer is among all areas', of
-    padding behind them."""
+    """The rectangles of attention over the rows of K encoders.
+
+    order (K · M,): the index of each row's token among the tokens of all areas; padding rows point behind the
+    last.
+    """
 
     each: Sequence[_Area]
     order: Tensor
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """The rows of all encoders from the cells of all areas: n · T × … of each -> (K · M, …)."""
+        """Gather the rows of all encoders from the cells of all areas: n · T × … each -> (K · M, …)."""
         found = [
             cells if area.full else cells.index_select(0, area.cells)
             for area, cells in zip(self.each, parts, strict=True)
         ]
-        padding = parts[0].new_zeros(1, *parts[0].shape[1:])  # what one encoder broke stays its own
+        padding = parts[0].new_zeros(1, *parts[0].shape[1:])  # zeros: one encoder's nan must not reach the others
         return torch.cat([*found, padding]).index_select(0, self.order)
 
     @staticmethod
@@ -242,7 +245,7 @@ class Areas:
 
 
 def _laid(own: Sequence[Rectangle], of: Sequence[tuple[int, int]], offsets: Sequence[int]) -> _Area:
-    """Rectangles one below the other, each as wide as the widest. offsets: of each one's rows among all."""
+    """Concatenate rectangles, padded to the widest. offsets: where each encoder's rows begin among the K · M."""
     shapes = [(one.mask.shape[0], one.mask.shape[1]) for one in own]
     width, above, places, cells, masks = max(columns for _, columns in shapes), 0, [], [], []
     for one, (texts, columns), offset in zip(own, shapes, offsets, strict=True):

@@ -1,10 +1,10 @@
-"""Reading for evaluation: by all workers of a group, and only what no earlier evaluation of the same weights read.
+"""Encodes texts for an evaluation on all workers of a group, and only texts that are not in the cache of vectors.
 
     with reading_together(encoder, world):
         if world.rank == 0:
-            ...                          # whatever encodes here is shared out to the ranks that wait at the top
+            ...                          # what encodes here is split among all ranks; the others wait above
 
-Rank 0 alone asks; the others need none of the evaluation's data.
+Only rank 0 runs the evaluation; the other ranks need none of its data.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from trainers.encoders.tokens import Tokens
 from trainers.encoders.vectors import Vectors, keys, limit
 from trainers.engine.world import Progress, World
 
-OVER = -1  # texts asked for when rank 0 asks no more
+OVER = -1  # number of texts that tells the other ranks to stop
 
 
 @contextmanager
 def reading_together(encoder: Any, world: World) -> Iterator[None]:
-    """Within, what an encoder embeds is shared out over the world's ranks and kept (`trainers.encoders.vectors`).
+    """Until the block ends, split what an encoder embeds among the ranks and cache it (`encoders.vectors`).
 
-    encoder: an `Encoder`, or what is built around one as its `encoder`; any other is left as it is. Every rank
-    must hold the same weights. Ranks other than 0 read for rank 0 until it has left.
+    encoder: an `Encoder`, or an object with one as its `encoder`; others are left unchanged. Every rank must hold
+    the same weights. Ranks other than 0 encode for rank 0 until it leaves the block.
     """
     inner = encoder if isinstance(encoder, Encoder) else getattr(encoder, "encoder", None)
     if not isinstance(inner, Encoder):
@@ -49,17 +49,17 @@ def reading_together(encoder: Any, world: World) -> Iterator[None]:
 
 
 class _Reading:
-    """What stands in for an encoder's own reading on rank 0."""
+    """Replaces an encoder's `embed` on rank 0."""
 
     def __init__(self, encoder: Encoder, world: World) -> None:
         self.encoder, self.world = encoder, world
         self.vectors = Vectors.of(encoder) if limit() else None
 
     def __call__(self, tokens: Tokens) -> np.ndarray:
-        """Texts of equal tokens are read once: two readings may differ by rounding, and one of them is kept."""
-        names, first, of_each = np.unique(keys(tokens), return_index=True, return_inverse=True)
-        order = np.argsort(first)  # as they came
-        return self._distinct(names[order], tokens.take(first[order]))[np.argsort(order)[of_each]]
+        """Encode distinct texts once: two encodings of one text may differ by rounding, and only one is cached."""
+        names, first, inverse = np.unique(keys(tokens), return_index=True, return_inverse=True)
+        order = np.argsort(first)  # the order in which the texts came
+        return self._distinct(names[order], tokens.take(first[order]))[np.argsort(order)[inverse]]
 
     def _distinct(self, names: np.ndarray, tokens: Tokens) -> np.ndarray:
         known, rows = np.zeros(len(tokens), bool), None
@@ -93,7 +93,7 @@ class _Reading:
 
 
 def _serve(encoder: Encoder, world: World) -> None:
-    """Read the share of this rank of whatever rank 0 asks, until it asks no more."""
+    """Encode this rank's share of every request of rank 0, until it sends OVER."""
     while True:
         texts, length, marked = _broadcast(np.zeros(3, np.int64), world).tolist()
         if texts == OVER:
@@ -106,13 +106,13 @@ def _serve(encoder: Encoder, world: World) -> None:
 
 
 def _share(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
-    """Rows of every size-th text by falling length, so that ranks have equal work. -> (n, D), n may be 0."""
+    """Encode every size-th text by falling length, so that ranks have equal work. -> (n, D), n may be 0."""
     mine = tokens.longest_first()[1][world.rank :: world.size]
     return _rows(encoder, tokens.take(mine), world) if len(mine) else np.zeros((0, encoder.width), np.float32)
 
 
 def _rows(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
-    """What the encoder reads alone, telling how far it is: who says nothing for long is taken for dead."""
+    """Encode the texts on this rank and report progress: a lane that is silent for long is taken for dead."""
     done, rows = 0, np.zeros((len(tokens), encoder.width), np.float32)
     for texts, part in encoder.portions(tokens):
         rows[texts], done = part, done + len(texts)

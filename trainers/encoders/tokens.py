@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerBase
 
-CELLS = 8192  # of one rectangle, and tokens of one pass, at most
-REMEMBERED, REMEMBERED_TEXTS = 8, 50_000  # lists of texts, and the texts of one
+CELLS = 8192  # at most so many cells in a rectangle, and tokens in a pass
+REMEMBERED, REMEMBERED_TEXTS = 8, 50_000  # cached lists of texts, and the most texts of a list that is cached
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Tokens:
 
     @staticmethod
     def joined(parts: Sequence[Tokens]) -> Tokens:
-        """The texts of all parts, in order. Either all say which tokens are read, or none does."""
+        """The texts of all parts, in order. `read` must be set in all parts or in none."""
         read = [part.read for part in parts if part.read is not None]
         assert len(read) in (0, len(parts))
         return Tokens(
@@ -58,7 +58,7 @@ class Tokens:
         return np.split(self.ids, self.starts[1:])
 
     def differ_from(self, others: Tokens) -> np.ndarray:
-        """Whether each text has other ids than the one at its place among as many others. -> (N,) bool."""
+        """Compare texts pairwise with those of another Tokens: True where the ids differ. -> (N,) bool."""
         both = zip(self.each(), others.each(), strict=True)
         return np.array([not np.array_equal(one, other) for one, other in both], bool)
 
@@ -75,12 +75,12 @@ class Tokens:
 
 
 def within(lengths: np.ndarray) -> np.ndarray:
-    """0, 1, 2 … anew for each of several stretches of these lengths. (N,) -> (M,) int64."""
+    """Positions within consecutive stretches: 0, 1, 2 … restarting for each length. (N,) -> (M,) int64."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def own_tokens(tokens: Tokens, tokenizer: PreTrainedTokenizerBase) -> np.ndarray:
-    """Places of what is no special token, ascending."""
+    """Ascending places of the tokens that are not special tokens."""
     return np.flatnonzero(~np.isin(tokens.ids, tokenizer.all_special_ids))
 
 
@@ -90,16 +90,16 @@ _REMEMBERED: dict[tuple[object, ...], Tokens] = {}  # first in, first out
 def remembered(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = ""
 ) -> Tokens:
-    """As `tokenise`, once for the process: a lane scores run after run on the same texts.
+    """`tokenise` with a cache for this process: a lane scores run after run on the same texts.
 
-    A tokenizer is known by all that it does, so that one that was changed, or is another's, is another: by its
-    file, and by what transformers keeps beside that.
+    The cache key holds the tokenizer's whole content, from its file and from transformers' settings beside it, so
+    that a changed tokenizer gets entries of its own.
     """
     inner = getattr(tokenizer, "backend_tokenizer", None)
     if inner is None or len(texts) > REMEMBERED_TEXTS:
         return tokenise(tokenizer, texts, max_length, prefix)
-    beside = tokenizer.truncation_side, tokenizer.split_special_tokens
-    key = hashlib.sha256(inner.to_str().encode()).digest(), beside, tuple(texts), max_length, prefix
+    settings = tokenizer.truncation_side, tokenizer.split_special_tokens
+    key = hashlib.sha256(inner.to_str().encode()).digest(), settings, tuple(texts), max_length, prefix
     if key not in _REMEMBERED:
         if len(_REMEMBERED) == REMEMBERED:
             del _REMEMBERED[next(iter(_REMEMBERED))]
@@ -125,9 +125,10 @@ class Group:
 def tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, prefix: str = ""
 ) -> Tokens:
-    """Texts as Tokens, special tokens included; longer ones are cut at max_length and counted.
+    """Texts as Tokens, special tokens included; texts longer than max_length are cut and counted.
 
-    A text without a token, as an empty one is to GPT-2, is the end of a text alone; others have special tokens.
+    A text that gives no token, such as "" with GPT-2, becomes the end-of-text token; other tokenizers add special
+    tokens to every text.
     """
     given = [prefix + text for text in texts] if prefix else list(texts)
     encodings = tokenizer(
@@ -156,7 +157,7 @@ def tokenise(
 
 
 def tokenizer_in(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of a folder in hub format; no code from the folder."""
+    """Load the tokenizer of a folder in hub format, without running code from the folder."""
     from transformers import AutoTokenizer
 
     with quiet():
@@ -164,13 +165,13 @@ def tokenizer_in(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _end(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The token at the end of a text, or the padding of a tokenizer that knows no end."""
+    """The end-of-text token, or the padding token if the tokenizer has no end-of-text token."""
     ends = (tokenizer.eos_token_id, tokenizer.pad_token_id)
-    return next((one for one in ends if isinstance(one, int)), 0)
+    return next((token for token in ends if isinstance(token, int)), 0)
 
 
 def positions_of(config: Any) -> int | None:
-    """Tokens a backbone has positions for, None for any number; RoBERTa and MPNet lose two of them to padding."""
+    """The number of positions of a backbone, None if unlimited; RoBERTa and MPNet reserve two for padding."""
     positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
     if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2
@@ -178,21 +179,21 @@ def positions_of(config: Any) -> int | None:
 
 
 def texts_cut(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> int:
-    """How many of these are longer than the model reads. prompt: stands before each; None is its default."""
+    """How many of these texts the model cuts. prompt: text put before each; None for the model's default."""
     limit = model.max_seq_length
     if not limit:
         return 0
     before = (model.prompts.get(model.default_prompt_name or "") if prompt is None else prompt) or ""
-    with quiet():  # it would say of each text that it is too long
+    with quiet():  # it would warn of each text that is too long
         ids = model.tokenizer([before + text for text in texts], truncation=False)["input_ids"]
     return sum(len(row) > limit for row in ids)
 
 
 def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]:
-    """Cut texts that are sorted by falling length into rectangles of at most `limit` cells.
+    """Cut texts, sorted by falling length, into rectangles of at most `limit` cells.
 
-    A rectangle is closed once its padding exceeds `slack` cells: about what one more rectangle costs, counted in
-    tokens. The cut depends on the lengths alone.
+    A rectangle ends before its padding exceeds `slack` cells, about the cost of one more rectangle. The cut
+    depends on the lengths alone.
     """
     starts, begin = tokens.starts, 0
     while begin < len(tokens):
@@ -206,7 +207,7 @@ def groups(tokens: Tokens, *, slack: int, limit: int = CELLS) -> Iterator[Group]
 
 
 def passes(cut: Sequence[Group], *, limit: int) -> Iterator[list[Group]]:
-    """Consecutive groups that together hold at most `limit` tokens, or a single larger one."""
+    """Join consecutive groups into passes of at most `limit` tokens; a larger group is a pass alone."""
     part: list[Group] = []
     for group in cut:
         if part and sum(held.tokens for held in part) + group.tokens > limit:

@@ -1,13 +1,14 @@
-"""What encoders said of texts, kept: the same weights asked for the same tokens need not read again.
+"""A cache of encoders' vectors on disk: the same weights and tokens are encoded only once.
 
     store = Vectors.of(encoder)
     names = keys(tokens)
     known, rows = store.look_up(names)              # (N,) bool, (N, D)
     store.keep(names[~known], fresh)
 
-The key is content alone: weights, readout, precision and versions name the encoder, its token ids a text. So a
-model that was trained again is another one, whatever its run is called. The shelf is `vectors` in the cache
-folder; what was used longest ago goes when it holds more than $SEMRAY_VECTORS_GB (2 by default, 0 keeps nothing).
+Keys are hashes of content: of weights, readout, precision and versions for the encoder, of token ids for a text. A
+model that was trained again thus has other keys, whatever its run is called. The files are in the folder `vectors`
+of the cache; the least recently used ones are removed when they exceed $SEMRAY_VECTORS_GB (2 by default; 0 turns
+the cache off).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def limit() -> int:
-    """Bytes that the shelf may hold. TrainerError for a limit that is no number."""
+    """The cache's size limit in bytes. Raises TrainerError if the variable holds no number of gigabytes."""
     written = os.environ.get(VARIABLE, str(GIGABYTES))
     try:
         gigabytes = float(written)
@@ -55,7 +56,7 @@ def limit() -> int:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The rows of one encoder, in files that are each named by the sha256 of what they hold."""
+    """The cached vectors of one encoder, in files that are each named by the sha256 of their content."""
 
     folder: Path
 
@@ -64,8 +65,10 @@ class Vectors:
         return Vectors(cache_folder() / "vectors" / identity(encoder))
 
     def look_up(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Which of these `keys` are known, (N,) bool, and rows, (N, D) float32, in which those count; None where
-        none is."""
+        """Return which of these `keys` are cached, (N,) bool, and rows (N, D) float32 that hold their vectors.
+
+        Rows of unknown keys are 0; None instead of rows if no key is known.
+        """
         known, rows = np.zeros(len(names), bool), None
         for file in sorted(self.folder.glob("*.safetensors")):
             if known.all():
@@ -81,13 +84,13 @@ class Vectors:
                 rows[found] = held["rows"][order[place[found]]]
                 known |= found
                 with suppress(OSError):
-                    os.utime(file)  # used last now
+                    os.utime(file)  # marks it as most recently used
         return known, rows
 
     def keep(self, names: np.ndarray, rows: np.ndarray) -> None:
-        """Add rows, (N, D) float32, by these `keys`, no two alike, and make room where the shelf is full.
+        """Add rows (N, D) float32 under these distinct `keys`; remove old files if the cache exceeds its limit.
 
-        They are had already: a disk that takes no more costs the next reader time, and no run.
+        A disk that cannot be written is only logged: the caller has the vectors already.
         """
         from safetensors.numpy import save
 
@@ -100,30 +103,30 @@ class Vectors:
             _write(self.folder / f"{hashlib.sha256(content).hexdigest()}.safetensors", content)
             _make_room(self.folder.parent, room)
         except OSError as error:
-            _tell(self.folder.parent, error.strerror or str(error))
+            _warn(self.folder.parent, error.strerror or str(error))
 
 
 def identity(encoder: Encoder) -> str:
-    """sha256 of all that decides the rows of given tokens. About 0.2 s for the 90 MB of MiniLM."""
+    """sha256 of all that decides an encoder's vectors of given tokens. About 0.2 s for the 90 MB of MiniLM."""
     digest = hashlib.sha256()
     for name, tensor in encoder.state_dict().items():
         flat = tensor.detach().cpu().contiguous()
         digest.update(f"{name} {flat.dtype} {tuple(flat.shape)}\n".encode())
         digest.update(flat.numpy().data)
     config = encoder.backbone.config.to_dict()
-    said = {
+    deciding = {
         "format": FORMAT,
         "config": {name: value for name, value in config.items() if name != "_name_or_path"},
         "attention": encoder.backbone.config._attn_implementation,
         "readout": [encoder.readout, encoder.layers, encoder.precision, encoder.device.type],
         "versions": {name: version(name) for name in ("torch", "transformers")},
     }
-    digest.update(json.dumps(said, sort_keys=True, default=str).encode())
+    digest.update(json.dumps(deciding, sort_keys=True, default=str).encode())
     return digest.hexdigest()
 
 
 def keys(tokens: Tokens) -> np.ndarray:
-    """What each text is called: a hash of its token ids and of those that are read. -> (N,) of 16 bytes."""
+    """The key of each text: a hash of its token ids and of which of them are read. -> (N,) of 16 bytes."""
     ends = np.cumsum(tokens.lengths).tolist()
     named = b"".join(
         hashlib.blake2b(
@@ -136,13 +139,13 @@ def keys(tokens: Tokens) -> np.ndarray:
 
 
 def _read(file: Path) -> Mapping[str, np.ndarray] | None:
-    """Keys and rows of a file; None for one that cannot be read, or is not what its name says: that is removed."""
+    """Keys and rows of a file; None if it is unreadable, or if its content does not match its name: remove it."""
     from safetensors.numpy import load
 
     try:
         content = file.read_bytes()
     except OSError:
-        return None  # another process made room, or it is no file of ours
+        return None  # another process removed it, or it belongs to another user
     if hashlib.sha256(content).hexdigest() != file.stem:
         log.warning("vectors: %s is not what was written; removed", file)
         with suppress(OSError):
@@ -153,8 +156,8 @@ def _read(file: Path) -> Mapping[str, np.ndarray] | None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Whole under its name, or not at all."""
-    draft = file.with_name(f"{secrets.token_hex(8)}.draft")  # not mkstemp's: colleagues are to read it
+    """Write a file atomically."""
+    draft = file.with_name(f"{secrets.token_hex(8)}.draft")  # not mkstemp, whose files only their owner can read
     try:
         draft.write_bytes(content)
         os.replace(draft, file)
@@ -162,13 +165,13 @@ def _write(file: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-@cache  # once a process, not for every text
-def _tell(shelf: Path, why: str) -> None:
+@cache  # warns once a process
+def _warn(shelf: Path, why: str) -> None:
     log.warning("vectors: %s cannot be written: %s; nothing is kept", shelf, why)
 
 
 def _make_room(shelf: Path, room: int) -> None:
-    """Remove the files used longest ago until the rest fits; drafts of killed processes among them."""
+    """Remove least recently used files, and drafts of killed processes, until the rest fits in `room` bytes."""
     found = []
     for file in (*shelf.glob("*/*.safetensors"), *shelf.glob("*/*.draft")):
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""The batch of the next step, made while a GPU is at this one.
+"""Makes the batch of the next step while a GPU computes the current one.
 
-Texts become tokens on the processor, and between steps a GPU would wait for them. It is not in Python that this
-time goes, so a thread has it beside the loop.
+The processor tokenises texts, and a GPU would wait for that between steps. The tokenizer is not Python code and
+releases the interpreter, so that a thread can run it beside the loop.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ B = TypeVar("B")
 
 
 class Ahead(Generic[B]):
-    """The function from step to batch, which begins with the next one when it gives one away.
+    """Wraps the function from step to batch: each call returns a batch and starts the next one in a thread.
 
     with Ahead(batches, steps=60) as batches:
         batch = batches(step)
 
-    Batches are functions of the step alone, so that it does not matter where they are made. `settle` waits for the
-    one that is being made: what else tokenises must not do so at the same time.
+    A batch depends on its step alone, so the thread makes the same one. Call `settle` before other code tokenises:
+    it waits for the batch in progress, as one tokenizer must not be used by two threads at once.
     """
 
     def __init__(self, batches: Callable[[int], B], steps: int) -> None:

@@ -27,11 +27,12 @@ log = logging.getLogger(__name__)
 
 
 def save(engine: Any, world: World, curve: list[Progress]) -> None:
-    """Write weights, optimizer, scheduler, curve and cost under a draft name, rename, then drop older ones.
+    """Write weights, optimizer, scheduler, curve and cost under a draft name, rename it, drop older checkpoints.
 
-    Every rank calls it; world.save hears of the finished folder on every rank. Under ZeRO each rank writes a part.
-    Where machines have scratch folders of their own, each holds its ranks' parts, with the digests of all: the
-    checkpoint is whole where all parts are.
+    Every rank must call it; world.save is then called with the finished folder on every rank. Under ZeRO each rank
+    writes a part. If each machine has a scratch folder of its own, that holds the parts of its ranks and the
+    digests
+    of all: a checkpoint is whole when every part is.
     """
     assert world.scratch is not None
     name, draft = f"step-{curve[-1].step}", world.scratch / DRAFT
@@ -41,7 +42,7 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
     state = {"curve": [asdict(progress) for progress in curve], "cost": dict(world.so_far())}
     engine.save_checkpoint(str(draft), tag=name, client_state=state, save_latest=False)
     dist.barrier()
-    digests = _of_all(_digests(draft / name) if world.keeps_scratch else {}, engine.device)
+    digests = _gathered(_digests(draft / name) if world.keeps_scratch else {}, engine.device)
     if world.keeps_scratch:
         (draft / name / DIGESTS).write_text(json.dumps(digests))
         for file in (draft / name).rglob("*"):
@@ -57,72 +58,72 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
 
 
 def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress]:
-    """Put the newest whole checkpoint into the engine and return its curve; an empty curve without one.
+    """Load the newest whole checkpoint into the engine and return its curve; an empty curve if there is none.
 
-    readable: the classes that may come out of the files beside tensors and plain data. A checkpoint that is not as
-    it was written, on any rank, is not opened but removed; a kill may have left an older one. world.go_on hears
-    what the run had cost up to it; an old one, which tells no cost, is continued all the same.
+    readable: the classes that may be unpickled beside tensors and plain data. A checkpoint whose files differ from
+    what was written, on any rank, is removed unread, and an older one is tried, which a killed run may have left.
+    world.go_on gets the cost recorded in the checkpoint, {} from old versions that recorded none.
     """
     assert world.scratch is not None
     world.scratch.mkdir(parents=True, exist_ok=True)
     folder = _newest_whole(world.scratch, engine.device)
     if folder is None:
         return []
-    with _only(readable):
+    with _restricted_pickle(readable):
         _, client_state = engine.load_checkpoint(str(world.scratch), tag=folder.name)
     world.go_on(client_state.get("cost", {}))
     return [Progress(**fields) for fields in client_state["curve"]]
 
 
 def _newest_whole(scratch: Path, device: torch.device) -> Path | None:
-    """The newest checkpoint whose files on all ranks are those that were written. What is newer is removed.
+    """The newest checkpoint whose files on all ranks are as they were written. Newer ones are removed.
 
-    Which one is looked at the ranks agree on, as each machine may have its own.
+    The ranks agree on the checkpoint to examine, as each machine may have a scratch folder of its own.
     """
     tried = None
-    while step := _agreed(_newest(scratch, tried), dist.ReduceOp.MAX, device):
+    while step := _reduced(_newest(scratch, tried), dist.ReduceOp.MAX, device):
         folder, tried = scratch / f"step-{step}", step
-        if _agreed(int(_intact(folder)), dist.ReduceOp.MIN, device):
+        if _reduced(int(_intact(folder)), dist.ReduceOp.MIN, device):
             return folder
         log.warning("checkpoints: %s is not as it was written, and is not gone on from", folder)
-        shutil.rmtree(folder, ignore_errors=True)  # on every machine, and out of the way of the next one
+        shutil.rmtree(folder, ignore_errors=True)  # on every machine
         dist.barrier()
     return None
 
 
 def _newest(scratch: Path, before: int | None) -> int:
-    """The last step that has a folder, of those before another one; 0 where none has."""
+    """The last step that has a checkpoint, before step `before` if given; 0 if there is none."""
     return max((step for step, _ in _finished(scratch) if before is None or step < before), default=0)
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """sha256 of every file of a checkpoint, by its path there."""
+    """sha256 of every file of a checkpoint, by its path in the checkpoint's folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS)
     return {file.relative_to(folder).as_posix(): digest_of(file) for file in files}
 
 
-def _of_all(digests: dict[str, str], device: torch.device) -> dict[str, str]:
-    """Those of all ranks, on every rank. All must ask."""
+def _gathered(digests: dict[str, str], device: torch.device) -> dict[str, str]:
+    """The digests of all ranks, on every rank. Every rank must call it."""
     own = torch.frombuffer(bytearray(json.dumps(digests).encode()), dtype=torch.uint8).to(device)
-    most = _agreed(len(own), dist.ReduceOp.MAX, device)
-    told = [torch.empty(most, dtype=torch.uint8, device=device) for _ in range(dist.get_world_size())]
-    dist.all_gather(told, torch.nn.functional.pad(own, (0, most - len(own)), value=ord(" ")))
-    return {name: digest for one in told for name, digest in json.loads(bytes(one.tolist())).items()}
+    longest = _reduced(len(own), dist.ReduceOp.MAX, device)
+    parts = [torch.empty(longest, dtype=torch.uint8, device=device) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, torch.nn.functional.pad(own, (0, longest - len(own)), value=ord(" ")))
+    return {name: digest for part in parts for name, digest in json.loads(bytes(part.tolist())).items()}
 
 
 def _intact(folder: Path) -> bool:
-    """Whether the files here are those that were written, by all ranks."""
+    """True if the files in this folder are those that all ranks wrote."""
     try:
         return json.loads((folder / DIGESTS).read_text()) == _digests(folder)
     except (OSError, ValueError):
         return False
 
 
-def _agreed(number: int, by: Any, device: torch.device) -> int:
-    """Of the numbers of all ranks one, on every rank. All must ask."""
-    agreed = torch.tensor(number, device=device)
-    dist.all_reduce(agreed, op=by)
-    return int(agreed.item())
+def _reduced(number: int, operation: Any, device: torch.device) -> int:
+    """Reduce the numbers of all ranks to one, which every rank gets. Every rank must call it."""
+    reduced = torch.tensor(number, device=device)
+    dist.all_reduce(reduced, op=operation)
+    return int(reduced.item())
 
 
 def _finished(scratch: Path) -> list[tuple[int, Path]]:
@@ -131,8 +132,8 @@ def _finished(scratch: Path) -> list[tuple[int, Path]]:
 
 
 @contextmanager
-def _only(readable: Sequence[type]) -> Iterator[None]:
-    """DeepSpeed reads its files with an unrestricted pickle; make torch refuse all but tensors and plain data."""
+def _restricted_pickle(readable: Sequence[type]) -> Iterator[None]:
+    """Make torch unpickle only tensors, plain data and these classes: DeepSpeed sets no limits itself."""
     name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
     before = os.environ.get(name)
     os.environ[name] = "1"

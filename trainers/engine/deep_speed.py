@@ -1,6 +1,6 @@
-"""DeepSpeed as a run needs it, imported without remarks and without MLflow.
+"""Imports DeepSpeed without its warnings and without MLflow.
 
-Its autotuner, of which nothing here has use, imports MLflow where that is installed: 1.5 s of CPU and 136 MB for
+DeepSpeed's autotuner, which is not used here, imports MLflow if that is installed: 1.5 s of CPU and 136 MB for
 every process that trains (DeepSpeed 0.19, MLflow 3.17, one core of an EPYC).
 """
 
@@ -16,7 +16,7 @@ from types import ModuleType
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No remarks on compilers that nothing here needs, nor on what DeepSpeed uses of torch."""
+    """Hide DeepSpeed's warnings about missing compilers and about torch functions that it uses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -24,11 +24,11 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def _absent(name: str) -> Iterator[None]:
-    """Let a package seem not to be installed, unless it was imported before."""
+    """Make a package look as if it were not installed, unless it was imported before."""
     if name in sys.modules:
         yield
         return
-    sys.modules[name] = None  # type: ignore[assignment]  # what the import system takes for absent
+    sys.modules[name] = None  # type: ignore[assignment]  # the import system reads None as absent
     try:
         yield
     finally:
@@ -43,12 +43,12 @@ with quiet(), _absent("mlflow"):
 
 
 def prepared() -> ModuleType:
-    """DeepSpeed, silent but for errors, and told to compile nothing.
+    """Return DeepSpeed, set to log errors only and to compile nothing.
 
-    It runs on the device that the environment tells (DS_ACCELERATOR), whatever it ran on before, or took for its
-    own when another package imported it: a GPU, wherever there is one.
-    None of its compiled ops is for us, yet initialising would compile one on a CPU: 50 s, or a failure without a
-    compiler. To find out which it could compile, it asks compilers and GPUs and prints what they lack on stdout.
+    It takes the device from the environment (DS_ACCELERATOR) again, even if an earlier run or another package's
+    import chose one: DeepSpeed by itself picks a GPU wherever there is one.
+    We use none of its compiled ops. Yet its initialisation would compile one on a CPU, which takes 50 s, or fails
+    without a compiler; and its check of which ops it could compile prints on stdout what is missing.
     """
     logger.setLevel(logging.ERROR)
     deepspeed.ops.__compatible_ops__ = {}

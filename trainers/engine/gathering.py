@@ -1,4 +1,4 @@
-"""The rows of all workers at each of them, for losses that set every text of a batch against every other."""
+"""Gathers the rows of all workers on each worker, for losses that compare every text with every other."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class _Gather(torch.autograd.Function):
 
 
 def gathered(rows: Tensor, world: World) -> Tensor:
-    """The rows of all workers in rank order, with gradients to each. (b, D) -> (size · b, D)."""
+    """The rows of all workers in rank order; gradients flow back to each worker. (b, D) -> (size · b, D)."""
     return rows if world.size == 1 else _Gather.apply(rows)

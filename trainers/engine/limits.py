@@ -14,16 +14,16 @@ MicroBatchSize = Annotated[int, Ge(1)] | Literal["auto"] | None  # texts that pa
 
 
 def check_shared(batch_size: int, workers: int) -> None:
-    """ValueError where workers cannot share a batch of this size."""
+    """Raise ValueError if the batch size is no multiple of the number of workers."""
     if batch_size % workers:
         raise ValueError(f"train.batch_size = {batch_size}\n  accepted: a multiple of the {workers} workers")
 
 
 def micro_batch_refusal(asked: MicroBatchSize, *, workers: int, zero_stage: int) -> str:
-    """Why a world cannot train in parts of this size, and what is accepted; "" where it can.
+    """Why train.micro_batch = `asked` is impossible in this world, and what is accepted; "" if it is possible.
 
-    Workers of ZeRO 3 fetch each layer's weights together, and one may have more parts than another; nor can one
-    of several try a step again by itself.
+    Workers of ZeRO 3 fetch each layer's weights together, but may have different numbers of parts. "auto" repeats
+    a step, which one of several workers cannot do alone.
     """
     if asked is not None and zero_stage == 3:
         return (

@@ -1,13 +1,13 @@
-"""Several trainings in one process: each goes on by itself until all want something done, which is done for all.
+"""Several trainings in one process: each runs until it asks for something, and what all ask for is done together.
 
     outcomes = in_lockstep([train_seed_3, train_seed_4], serve)
 
     def train_seed_3(ask):
         ...
-        states = ask(request)            # the others have their turn, then serve({0: request, 1: …}) answers
+        states = ask(request)            # waits until all have asked, and serve({0: request, 1: …}) has answered
 
-A training is ordinary code in a thread of its own. One thread runs at a time, in the same order always, and each
-finds torch's random numbers as it left them: nothing depends on who else trains beside it.
+Each training is ordinary code in its own thread. Only one thread runs at a time, always in the same order, and the
+state of torch's random numbers is kept per training, so that no training changes another's results.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ Serve = Callable[[Mapping[int, Any]], Mapping[int, Any]]
 
 
 def in_lockstep(works: Sequence[Callable[[Ask], T]], serve: Serve) -> list[T | Exception]:
-    """What each work returns or raises; the others go on without one that has ended.
+    """Run the works; return in order what each returned or raised. One that ends does not stop the others.
 
-    serve: hears, by the place of each work, of all requests that wait, when every work that goes on waits. It
-    answers one at least; whom it does not answer keeps waiting. What it raises is raised in all that wait.
+    serve(requests): is called when every work that has not ended waits. It takes the requests by the works' places
+    and returns answers to at least one of them; works without an answer keep waiting. An exception that it raises
+    is raised in every waiting work.
     """
     places = [_Place() for _ in works]
     for place, work in zip(places, works, strict=True):
@@ -44,7 +45,7 @@ def in_lockstep(works: Sequence[Callable[[Ask], T]], serve: Serve) -> list[T | E
 def _answered(waiting: Mapping[int, Any], serve: Serve, places: Sequence[_Place]) -> list[int]:
     try:
         answers = serve(waiting)
-    except Exception as error:  # noqa: BLE001  it is raised again, where it was asked for
+    except Exception as error:  # noqa: BLE001  `_ask` raises it again, in the work that asked
         answers = dict.fromkeys(waiting, error)
     for number, answer in answers.items():
         places[number].answer = answer
@@ -52,7 +53,7 @@ def _answered(waiting: Mapping[int, Any], serve: Serve, places: Sequence[_Place]
 
 
 class _Place:
-    """Where one work waits and is waited for."""
+    """One work's thread: hands the turn to it and back, with its request and the answer."""
 
     def __init__(self) -> None:
         self._turn, self._back = Semaphore(0), Semaphore(0)
@@ -62,12 +63,12 @@ class _Place:
         self.ended = False
 
     def go_on(self) -> None:
-        """Let the work run until it asks or ends."""
+        """Let the work run until it asks for something or ends."""
         self._turn.release()
         self._back.acquire()
 
     def occupy(self, work: Callable[[Ask], Any]) -> None:
-        """The whole life of the work's thread."""
+        """Run the work; the body of its thread."""
         self._turn.acquire()
         try:
             self.outcome = work(self._ask)

@@ -27,13 +27,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
-from trainers.engine.halves import Half, with_halves
-from trainers.engine.memory import REMEMBERED, kept_memory, tell_workspace
+from trainers.engine.bf16_copies import Bf16Copy, with_bf16_copies
+from trainers.engine.memory import ONEDNN_CACHE, keeping_memory, set_cublas_workspace
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
-from trainers.engine.optimisation import alike_as_one, clip, schedule
+from trainers.engine.optimisation import clip, merge_groups, schedule
 from trainers.engine.row_gradients import RowGradients
-from trainers.engine.shortage import state_told
+from trainers.engine.shortage import reporting_state_shortage
 from trainers.engine.streams import number
 from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 
 class StepBatch(Protocol):
     def __len__(self) -> int:
-        """How many texts the step encodes, over all workers."""
+        """The number of texts that the step encodes, over all workers."""
 
 
 B = TypeVar("B", bound=StepBatch)
-Encode = Callable[..., Tensor]  # the model as DeepSpeed runs it: what forward takes and gives
+Encode = Callable[..., Tensor]  # the model wrapped by DeepSpeed; takes and returns what its forward does
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Length and shape of training; rates and decay are in the parameter groups.
+    """Length and learning-rate schedule of a training; base rates and decay are in the parameter groups.
 
-    clip_norm 0: gradients are not clipped. shape: the share of the rates at a step counted from 0; None for a
-    linear warm-up and a linear decay to 0.
+    clip_norm 0: gradients are not clipped. shape: maps a step, counted from 0, to the factor on the base rates;
+    None for a linear warm-up and a linear decay to 0.
     """
 
     steps: int
@@ -67,7 +67,7 @@ class Recipe:
 
 
 class Diverged(TrainerError):
-    """A loss was not finite. `step` counts from 1, `terms` are the weighted terms of that step."""
+    """The loss of a step was not finite. `step` counts from 1; `terms` are that step's weighted loss terms."""
 
     def __init__(self, step: int, terms: Mapping[str, float]) -> None:
         self.step, self.terms = step, dict(terms)
@@ -89,32 +89,32 @@ def fit(
     world: World,
     look: Callable[[], Mapping[str, float]] = dict,
     micro: MicroBatch | None = None,
-    halved: Sequence[Half] = (),
+    bf16_copies: Sequence[Bf16Copy] = (),
 ) -> list[Progress]:
-    """Train the model in place and return its curve, one Progress per step; it is ready for use afterwards.
+    """Train the model in place and return its curve, one Progress per step. The model is left in evaluation mode.
 
-    loss(encode, batch): every weighted term of the sum that is minimised, by name; a figure without gradient is
-    only reported. It runs outside of autocast, so in float32 when the model returns float32.
-    batches(step): the data of a step, counted from 0; on a GPU that is asked for in a thread of its own.
-    look(): figures of the model after each of the steps world.look_at; rank 0 alone calls it.
-    micro: how many texts the model reads at a time, if it can be told; with "auto" a step that finds too little
-    memory makes it smaller, and from then on the curve has the figure "micro_batch".
-    halved: weights that autocast alone uses, whose bfloat16 copies are then made all at once.
+    loss(encode, batch): the weighted loss terms by name, which are summed and minimised; a term without gradient
+    is only reported. It runs outside of autocast, so in float32 when the model returns float32.
+    batches(step): the data of a step, counted from 0; on a GPU a second thread calls it, one step ahead.
+    look(): measures the model after each of the steps world.look_at; only rank 0 calls it.
+    micro: how many texts the model encodes at a time; None for a model that cannot divide a batch. With "auto" a
+    step that runs out of memory makes it smaller, and from then on the curve has the figure "micro_batch".
+    bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once.
 
     With world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest.
-    Raises OutOfMemory, Diverged after the first step whose loss is not finite, Stopped when world.stopping() says
-    so.
+    Raises OutOfMemory; Diverged after the first step whose loss is not finite; Stopped when world.stopping()
+    returns True.
     """
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
     seat = world.seat
-    if halved and world.precision == "bf16" and not world.zero_stage and seat is None:
-        loss = _with_halves(loss, halved)
+    if bf16_copies and world.precision == "bf16" and not world.zero_stage and seat is None:
+        loss = _with_copies(loss, bf16_copies)
     on_gpu = torch.device(world.device).type != "cpu"
     ahead = Ahead(batches, recipe.steps) if on_gpu and seat is None else None
     with (
-        _linear_kept(),
+        _restoring_linear(),
         counting(model) as flops,
         nullcontext() if seat is None else seat.joined(model),
         _deepspeed_engine(model, groups, recipe, seed, world) as engine,
@@ -123,7 +123,7 @@ def fit(
     ):
         curve = [] if world.scratch is None else checkpoints.resume(engine, world, _checkpointed())
         if micro is not None and curve and (smaller := curve[-1].figures.get("micro_batch")):
-            micro.size = int(smaller)  # parts draw their own dropout: the run goes on as it went
+            micro.size = int(smaller)  # dropout is drawn per part, so resuming needs the same parts
         engine.train()
         steps = _Steps(
             engine=engine,
@@ -160,7 +160,7 @@ def fit(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Steps(Generic[B]):
-    """What the steps of a training have in common. prepare_gradients: as `_gradients_for_optimizer` gives it."""
+    """What all steps of a training share. prepare_gradients: from `_gradients_for_optimizer`."""
 
     engine: DeepSpeedEngine
     loss: Callable[[Encode, B], Mapping[str, Tensor]]
@@ -172,7 +172,7 @@ class _Steps(Generic[B]):
     prepare_gradients: Callable[[], None]
 
     def take(self, step: int) -> Progress:
-        """One step, counted from 0. Its figures are read last: a GPU, which is behind by then, need not wait."""
+        """Take one step, counted from 0. Its figures are read last, so that the GPU need not wait."""
         began = time.perf_counter()
         engine, micro, batch = self.engine, self.micro, self.batches(step)
         rate = max(group["lr"] for group in engine.optimizer.param_groups)
@@ -183,7 +183,7 @@ class _Steps(Generic[B]):
 
         figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
         self.prepare_gradients()
-        with state_told(self.world.seat):  # the first step lays the optimiser's state out
+        with reporting_state_shortage(self.world.seat):  # the first step allocates the optimiser's state
             engine.step()
         values = figures.read()
         terms = {name: values[name] for name in figures.learnt}
@@ -203,38 +203,40 @@ class _Steps(Generic[B]):
 
 @contextmanager
 def _gradients_for_optimizer(model: nn.Module, recipe: Recipe, world: World) -> Iterator[Callable[[], None]]:
-    """Within, a function to call between the backward pass and the update: it clips the gradients.
+    """Yield a function to call between the backward pass and the update: it clips the gradients.
 
-    On one CPU it also makes dense gradients of large tables from those of their rows. ZeRO clips by itself.
+    With one worker on a CPU it also turns the row gradients of large embedding tables into dense ones. Under ZeRO
+    DeepSpeed clips.
     """
     on_cpu = torch.device(world.device).type == "cpu"
     tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
-    learnt = [one for one in model.parameters() if one.requires_grad]  # policies learn by themselves, in between
+    # only the model's own: a masking policy beside it has an optimiser and gradients of its own
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     clipped = learnt if recipe.clip_norm and not world.zero_stage else []
 
     def prepare() -> None:
-        tables.sum()
+        tables.sum_repeated()
         clip(clipped, recipe.clip_norm, workers=world.size)
-        tables.lay()
+        tables.make_dense()
 
-    with tables.in_use():
+    with tables.recording():
         yield prepare
 
 
-def _with_halves(
-    loss: Callable[[Encode, B], Mapping[str, Tensor]], copies: Sequence[Half]
+def _with_copies(
+    loss: Callable[[Encode, B], Mapping[str, Tensor]], copies: Sequence[Bf16Copy]
 ) -> Callable[[Encode, B], Mapping[str, Tensor]]:
-    def of(encode: Encode, batch: B) -> Mapping[str, Tensor]:
-        return loss(with_halves(encode, copies), batch)
+    def loss_with_copies(encode: Encode, batch: B) -> Mapping[str, Tensor]:
+        return loss(with_bf16_copies(encode, copies), batch)
 
-    return of
+    return loss_with_copies
 
 
 @dataclass(frozen=True)
 class _Figures:
-    """A step's terms and their sum, averaged over the workers, on their way from the device.
+    """A step's loss terms and their sum, averaged over the workers, while they are copied from the device.
 
-    learnt: the names of the terms with gradient.
+    learnt: the names of the terms that have a gradient.
     """
 
     names: Sequence[str]
@@ -256,11 +258,11 @@ class _Figures:
 def _gradients(
     engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, world: World
 ) -> _Figures:
-    """The backward pass of a step, which leaves the gradients at the parameters; and the step's figures."""
+    """Run loss and backward pass of a step, which leaves gradients in `parameter.grad`; return its figures."""
     terms = loss(engine, batch)
     learnt = [name for name, term in terms.items() if term.requires_grad]
     total = torch.stack([terms[name] for name in learnt]).sum()
-    figures = _Figures.of(terms, learnt, total, world)  # on their way before the backward pass begins
+    figures = _Figures.of(terms, learnt, total, world)  # the copy starts before the backward pass
     engine.backward(total)
     if world.seat is not None:
         world.seat.backward()
@@ -281,55 +283,55 @@ def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> No
 def _deepspeed_engine(
     model: nn.Module, groups: Sequence[Mapping[str, Any]], recipe: Recipe, seed: int, world: World
 ) -> Iterator[DeepSpeedEngine]:
-    """A DeepSpeed engine around the model, taken down afterwards: many runs share one process."""
-    from trainers.engine import deep_speed  # seconds of imports, for what trains alone
+    """Yield a DeepSpeed engine around the model, and destroy it afterwards: many runs share one process."""
+    from trainers.engine import deep_speed  # its import takes seconds, and only training needs it
 
     reset_process(seed, world)
     deepspeed = deep_speed.prepared()
     _join_process_group(world)
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
-    with state_told(world.seat):
+    with reporting_state_shortage(world.seat):
         model.to(world.device)
-    held = [dict(group) for group in groups] if world.zero_stage else alike_as_one(groups)
-    optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
-    usual = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or usual)
-    with deep_speed.quiet(), state_told(world.seat):
+    merged = [dict(group) for group in groups] if world.zero_stage else merge_groups(groups)
+    optimizer = torch.optim.AdamW(merged, betas=(0.9, 0.999), eps=1e-8, fused=True)
+    linear_decay = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or linear_decay)
+    with deep_speed.quiet(), reporting_state_shortage(world.seat):
         engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
         )
     if world.size == 1 and world.zero_stage == 0:
-        engine.enable_backward_allreduce = False  # nobody to average with: saves copying every gradient
-    if not world.zero_stage:  # its own looks through all modules for what is trained
+        engine.enable_backward_allreduce = False  # one worker averages with nobody: saves copying every gradient
+    if not world.zero_stage:  # DeepSpeed's zero_grad searches all modules for trained parameters
         engine.zero_grad = optimizer.zero_grad
     try:
-        with kept_memory():
+        with keeping_memory():
             yield engine
         if world.zero_stage == 3:
-            _make_whole(model, engine)
+            _gather_parameters(model, engine)
     finally:
         engine.destroy()
-        optimizer.state.clear()  # the engine itself is a cycle; its bulk goes now
+        optimizer.state.clear()  # the engine is a reference cycle, freed late; its largest part is freed here
         model.zero_grad(set_to_none=True)
 
 
 @contextmanager
-def _linear_kept() -> Iterator[None]:
-    """ZeRO 3 puts a linear layer of its own in the place of torch's, for the whole process, and leaves it there.
+def _restoring_linear() -> Iterator[None]:
+    """Put torch's linear function back afterwards: ZeRO 3 replaces it for the whole process and leaves it so.
 
-    It rounds in another way: so would what the process does next, whether it trains or scores.
+    DeepSpeed's function rounds otherwise, which would change later trainings and scores in this process.
     """
-    own = torch.nn.functional.linear
+    torchs_linear = torch.nn.functional.linear
     try:
         yield
     finally:
-        torch.nn.functional.linear = own
+        torch.nn.functional.linear = torchs_linear
 
 
-def _make_whole(model: nn.Module, engine: DeepSpeedEngine) -> None:
-    """Give every rank all parameters of a model that ZeRO 3 had shared out, and take DeepSpeed's hooks off it.
+def _gather_parameters(model: nn.Module, engine: DeepSpeedEngine) -> None:
+    """Give every rank all parameters of a model that ZeRO 3 had partitioned, and remove DeepSpeed's hooks.
 
-    Every rank calls it; what it leaves is an ordinary module, to be evaluated and saved by any rank alone.
+    Every rank must call it. The model is then an ordinary module that any rank can evaluate and save alone.
     """
     from deepspeed.runtime.zero import GatheredParameters
 
@@ -337,13 +339,13 @@ def _make_whole(model: nn.Module, engine: DeepSpeedEngine) -> None:
     parameters = list(model.parameters())
     with GatheredParameters(parameters):
         whole = [parameter.detach().clone() for parameter in parameters]
-    for parameter, values in zip(parameters, whole, strict=True):  # the very parameter: others may hold it, too
+    for parameter, values in zip(parameters, whole, strict=True):  # in place: other objects may refer to it
         parameter.data = values
-        vars(parameter).clear()  # what DeepSpeed keeps of it, by which it would be shared out again
+        vars(parameter).clear()  # DeepSpeed's attributes, by which it would be partitioned again
 
 
 def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
-    """bf16 is autocast over float32 weights, everywhere: those weights are the master copy.
+    """DeepSpeed's configuration. bf16 means autocast over float32 weights, which are the master copy.
 
     One step of MiniLM over 96 short texts, one thread of an AVX512-bf16 core (EPYC, torch 2.13, DeepSpeed 0.19.8):
     fp32 1.19 s, autocast 0.49 s, DeepSpeed's bf16 engine 0.77 s (ZeRO 0) and 0.82 s (ZeRO 1), which copy weights
@@ -353,8 +355,8 @@ def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
         "train_micro_batch_size_per_gpu": 1,  # bookkeeping only: batches come from us
         "gradient_clipping": recipe.clip_norm
         if world.zero_stage
-        else 0.0,  # else `clip`: this one waits for a GPU
-        "timers": {"throughput": {"enabled": False}},  # on a GPU they wait for all work, twice a step
+        else 0.0,  # without ZeRO `clip` does it: DeepSpeed's clipping waits for the GPU
+        "timers": {"throughput": {"enabled": False}},  # they would wait for the GPU twice a step
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
         "zero_optimization": {"stage": world.zero_stage},
@@ -363,16 +365,16 @@ def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
 
 
 def reset_process(seed: int, world: World) -> None:
-    """Give every run the same process, whatever ran in it before."""
-    gc.collect()  # engines of earlier runs
+    """Reset the process's global settings and random numbers, so that earlier runs in it change nothing."""
+    gc.collect()  # frees engines of earlier runs
     device = torch.device(world.device)
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
-    os.environ.setdefault(*REMEMBERED)
+    os.environ.setdefault(*ONEDNN_CACHE)
     if device.type == "cuda":
         torch.cuda.set_device(device.index or 0)  # refuses a device without an index
-        tell_workspace(device)
+        set_cublas_workspace(device)
     torch.set_num_threads(world.threads)
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
@@ -383,7 +385,7 @@ def reset_process(seed: int, world: World) -> None:
 
 
 def _checkpointed() -> list[type]:
-    """The classes of DeepSpeed that its checkpoints hold (ZeRO 1 and above)."""
+    """DeepSpeed's classes that its checkpoints contain (ZeRO 1 and above)."""
     from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
     from deepspeed.runtime.zero.config import ZeroStageEnum
     from deepspeed.utils.tensor_fragment import fragment_address
@@ -394,7 +396,7 @@ def _checkpointed() -> list[type]:
 
 
 def _join_process_group(world: World) -> None:
-    """DeepSpeed wants a process group even for one worker; that one lives in memory and listens on loopback."""
+    """Make the process group of a single worker, which DeepSpeed needs too; it uses memory and loopback only."""
     if dist.is_initialized():
         assert dist.get_world_size() == world.size, "the process group is not the world's"
         return
@@ -404,8 +406,8 @@ def _join_process_group(world: World) -> None:
     os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
     try:
         backend = "nccl" if torch.device(world.device).type == "cuda" else "gloo"
-        # Told its card, torch would split off the group that DeepSpeed makes of this one by ncclCommSplit, which
-        # fails for one worker on some machines (DeepSpeed's issue 8248). Untold, it takes the card that is set.
+        # No device_id: with one, torch derives DeepSpeed's group from this one by ncclCommSplit, which fails for
+        # one worker on some machines (DeepSpeed's issue 8248). Without, it takes the card that is set.
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
         warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
     finally:

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-# Of glibc's malloc.h: what `mallopt` sets.
+# Parameters of `mallopt`, from glibc's malloc.h.
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
-LARGEST_THRESHOLD = 32 * 2**20  # bytes, of MMAP_THRESHOLD; glibc itself goes up to it
-MAPPINGS = 65536  # glibc's own bound on MMAP_MAX
-# Of oneDNN, which multiplies in bf16 by code that it compiles for every shape: how much of that it keeps, said
-# before its first product. The few shapes of `trainers.encoders.cpu_products` fit into this; what has others in
-# each step seldom sees one again, and the 1024 that it keeps by itself are memory for nothing
-# (`benchmarks/training_throughput.py`).
-REMEMBERED = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-# Of cuBLAS, without which its products need not be the same twice. It is looked at once, at the process's first
-# product on a card; see `tell_workspace`.
+LARGEST_THRESHOLD = 32 * 2**20  # bytes: the largest MMAP_THRESHOLD that glibc chooses by itself
+MAPPINGS = 65536  # glibc's default of MMAP_MAX
+# oneDNN compiles code for every shape that it multiplies in bf16, and keeps so many of these; set it before the
+# first product. The few shapes of `trainers.encoders.cpu_products` fit. Models with new shapes in each step seldom
+# see one again, so that oneDNN's default of 1024 only costs memory (`benchmarks/training_throughput.py`).
+ONEDNN_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+# Makes cuBLAS's products deterministic. It is read once, at the process's first product on a card.
 WORKSPACE = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
-def tell_workspace(device: torch.device) -> None:
-    """Let cuBLAS hear of its workspace, by a product that nobody needs.
+def set_cublas_workspace(device: torch.device) -> None:
+    """Have cuBLAS read WORKSPACE by a small product, then unset the variable.
 
-    Some releases of torch (2.11) read it again at every product, by a regular expression, while it is set.
+    While it is set, some releases of torch (2.11) parse it again at every product, with a regular expression.
     """
     import torch
 
@@ -39,11 +37,11 @@ def tell_workspace(device: torch.device) -> None:
 
 
 @contextmanager
-def kept_memory() -> Iterator[None]:
-    """Within, this process keeps what it frees instead of handing it back to the system; afterwards it does.
+def keeping_memory() -> Iterator[None]:
+    """Keep freed memory in this process instead of returning it to the system, until the block ends.
 
-    Every step asks for the same large tensors. As glibc has it they come from the system each time, page by page
-    and filled with zeros: a tenth of a step of MiniLM on a CPU. Does nothing where glibc is not.
+    Every step allocates the same large tensors. By default glibc fetches them from the system each time, page by
+    page and filled with zeros: a tenth of a step of MiniLM on a CPU. Without glibc it does nothing.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
@@ -54,7 +52,7 @@ def kept_memory() -> Iterator[None]:
     try:
         yield
     finally:
-        # glibc moves its thresholds by itself until somebody sets one: here is where it would have ended
+        # setting a threshold stops glibc from adapting it, so set what it would have adapted to
         libc.mallopt(MMAP_THRESHOLD, LARGEST_THRESHOLD)
         libc.mallopt(TRIM_THRESHOLD, 2 * LARGEST_THRESHOLD)
         libc.mallopt(MMAP_MAX, MAPPINGS)

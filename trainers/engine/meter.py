@@ -1,7 +1,7 @@
-"""What a run costs: time, share of GPUs, energy where the machine tells it, and how near it comes to the limit.
+"""Measures what a run costs: time, GPU hours, energy if the machine shows it, and its share of peak FLOP/s.
 
-Counted are the products of linear layers and of attention, forward and back, as they are asked for. No result
-changes for it, and no id or verdict rests on it.
+Floating-point operations are counted for the matrix products of linear layers and attention, forward and backward.
+Measuring changes no result, and no id or verdict depends on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trainers.engine.world import Precision
 
-SIDES = {"cpu": 1024, "cuda": 8192}  # of the matrices that measure a device's limit
+SIDES = {"cpu": 1024, "cuda": 8192}  # side lengths of the square matrices that measure a device's peak
 TRIES = 3
 PROJECTIONS = (
     ("query", "key", "value"),
@@ -29,20 +29,20 @@ PROJECTIONS = (
     ("q_lin", "k_lin", "v_lin"),
     ("q_proj", "k_proj", "v_proj"),
     ("query_proj", "key_proj", "value_proj"),
-    ("Wqkv", "Wqkv", "Wqkv"),  # all three in one product, as in the next
+    ("Wqkv", "Wqkv", "Wqkv"),  # one layer computes all three, also in the next row
     ("in_proj", "in_proj", "in_proj"),
 )
-FUSED = "fused_weight"  # that of an attention whose projections are one product, and no layers of their own
-ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # over the entries of a run
-ENERGIES = ("joules", "gpu_joules")  # told of both parts of a sum, or the sum would pass for what it is not
+FUSED = "fused_weight"  # attribute of an attention module that computes its three projections as one product
+ADDED_UP = ("seconds", "step_seconds", "gpu_hours", "joules", "gpu_joules", "flops")  # summed over a run's entries
+ENERGIES = ("joules", "gpu_joules")  # summed only if both entries have them: a partial sum would look complete
 log = logging.getLogger(__name__)
 
 
 class Meter:
-    """Counts from one `take` to the next, in the process that does the work.
+    """Measures the cost of a run from one `take` to the next, in the process that does the work.
 
-    gpus: how many are held, or the share of one; of their energy the same share counts. workers: how many do the
-    same work beside it, this one among them; what it spends is taken for what each of them spends.
+    gpus: how many GPUs this process holds, or its share of one; that share of the GPU's energy is counted.
+    workers: the number of workers of the run; each is assumed to cost what this one does.
     """
 
     def __init__(self, device: str, precision: Precision, gpus: float = 0.0, workers: int = 1) -> None:
@@ -55,22 +55,22 @@ class Meter:
         self._began, self._energy = time.perf_counter(), Energy(self._device)
 
     def add(self, flops: float, seconds: float) -> None:
-        """A step of training took these products of matrices, and so long."""
+        """Add one training step: its floating-point operations and its duration."""
         self._flops += flops
         self._step_seconds += seconds
         self.watch()
 
     def watch(self) -> None:
-        """Work goes on: to be called often enough that no counter of energy begins anew unseen."""
+        """Read the energy counters; to be called often enough that none wraps around twice between calls."""
         self._energy.watch()
 
     def go_on(self, cost: Mapping[str, float]) -> None:
-        """A checkpoint is continued, up to which this was spent (`so_far`, of an earlier attempt)."""
+        """Add the cost of an earlier attempt (its `so_far`), whose checkpoint this attempt continues."""
         known = {name: cost[name] for name in ADDED_UP if name in cost}
         self._earlier = added(self._earlier, known)
 
     def so_far(self) -> dict[str, float]:
-        """What was spent since the last `take`, and by earlier attempts: all that adds up, no rates."""
+        """The cost since the last `take` plus that of earlier attempts: the figures of ADDED_UP, no rates."""
         seconds = time.perf_counter() - self._began
         cost = {"seconds": seconds, "gpu_hours": self._workers * seconds * self._gpus / 3600}
         cost |= {name: self._workers * joules for name, joules in self._joules().items()}
@@ -79,105 +79,104 @@ class Meter:
         return added(cost, self._earlier)
 
     def take(self) -> dict[str, float]:
-        """What was spent since the last call, and by earlier attempts on what is trained since then.
+        """The cost since the last call, plus that of earlier attempts at the same training; then start anew.
 
-        seconds, gpu_hours; of training flops, step_seconds, and of one device flops_per_second and peak_share (of
-        what it reaches in one large product), both of this attempt; gpu_joules where the card tells them, joules
-        where all parts do.
+        Keys: seconds, gpu_hours; for a training flops and step_seconds; for one device, in this attempt alone,
+        flops_per_second and peak_share (its fraction of `peak`); gpu_joules if the GPU counts energy, joules if
+        all parts do.
         """
         cost = self.so_far()
         if self._flops and self._step_seconds:
             cost["flops_per_second"] = reached = self._flops / self._step_seconds
-            if limit := _peak_if_told(self._device, self._precision):
+            if limit := _peak_or_none(self._device, self._precision):
                 cost["peak_share"] = reached / limit
         self._begin()
         return cost
 
     def _joules(self) -> dict[str, float]:
-        """Of one worker. What holds a card has no total without both the card's part and the processors'."""
-        told = self._energy.told()
-        if CARD in told:
-            told[CARD] *= min(self._gpus or 1.0, 1.0)
-        found = {"gpu_joules": told[CARD]} if CARD in told else {}
+        """Energy of one worker. On a GPU the total needs both the GPU's energy and the processors'."""
+        energy = self._energy.joules()
+        if CARD in energy:
+            energy[CARD] *= min(self._gpus or 1.0, 1.0)
+        found = {"gpu_joules": energy[CARD]} if CARD in energy else {}
         parts = ("processors", CARD) if self._device.startswith("cuda") else ("processors",)
         return found | (
-            {"joules": sum(told[part] for part in parts)} if all(part in told for part in parts) else {}
+            {"joules": sum(energy[part] for part in parts)} if all(part in energy for part in parts) else {}
         )
 
 
 def added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """The cost of two entries of a run: what adds up is added, and the rates are those of its training.
+    """Add up the costs of two entries of a run. Rates, which only its training has, are kept.
 
-    Energy that only one of them tells is dropped.
+    An energy that only one of the two has is dropped.
     """
     if not one or not other:
         return {**one, **other}
     sums = {name: one.get(name, 0.0) + other.get(name, 0.0) for name in ADDED_UP if name in one or name in other}
-    untold = {name for name in ENERGIES if (name in one) != (name in other)}
-    return {name: value for name, value in ({**other, **one} | sums).items() if name not in untold}
+    partial = {name for name in ENERGIES if (name in one) != (name in other)}
+    return {name: value for name, value in ({**other, **one} | sums).items() if name not in partial}
 
 
 def part_of(cost: Mapping[str, float], share: float) -> dict[str, float]:
-    """What a run has of a cost that several share; the rates are those of all."""
+    """One run's share of a cost that several runs caused together; rates are left as they are."""
     return {name: share * value if name in ADDED_UP else value for name, value in cost.items()}
 
 
 @contextmanager
 def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
-    """Within, a function that gives the floating-point operations of linear layers and attention since its last
-    call.
+    """Yield a function that returns the operations (FLOP) of linear layers and attention since its last call.
 
-    A product of (n, i) and (i, o) costs 2·n·i·o forward, and as much again for the gradient of either side, where
-    that is asked for. What is read again for its gradient is not counted twice: it is no progress. Of what was
-    first read without one, the gradients are counted then. Attention is what has projections by one of the names
-    `PROJECTIONS`; padding is multiplied too, where there is some.
+    A product of (n, i) and (i, o) costs 2·n·i·o forward, and as much again for the gradient of each side that
+    needs one. Activations recomputed in the backward pass are not counted twice, as they are no progress; if their
+    first pass ran without gradients, only the gradients are counted then. A module counts as attention if it has
+    projections under one of the names in `PROJECTIONS`; products with padding are counted too.
     """
     import torch
     from torch import nn
 
-    counted, owed = 0.0, defaultdict[Any, float](float)  # by module: what was read without a gradient
+    counted, pending = 0.0, defaultdict[Any, float](float)  # pending: per module, passed without gradients so far
 
-    def tell(module: Any, amount: float, forward: int, backward: int) -> None:
-        """So many products of this size, of which some would be for gradients."""
+    def add(module: Any, amount: float, forward: int, backward: int) -> None:
+        """Add the forward products of this size, and the backward ones if there are gradients."""
         nonlocal counted
-        asked = torch.is_grad_enabled()
+        with_gradients = torch.is_grad_enabled()
         if torch._C._current_graph_task_id() == -1:
-            counted += amount * (forward + asked * backward)
-            owed[module] += amount * (not asked and not torch.is_inference_mode_enabled())
-        elif asked and owed[module] > 0:  # within a backward pass: read once more, for the gradients alone
+            counted += amount * (forward + with_gradients * backward)
+            pending[module] += amount * (not with_gradients and not torch.is_inference_mode_enabled())
+        elif with_gradients and pending[module] > 0:  # recomputed within a backward pass
             counted += amount * backward
-            owed[module] -= amount
+            pending[module] -= amount
 
-    def hear(layer: Any, given: tuple[Any, ...], out: Any) -> None:
-        count(layer, given[0])
+    def add_linear(layer: Any, inputs: tuple[Any, ...], out: Any) -> None:
+        count(layer, inputs[0])
 
     def count(layer: Any, rows: torch.Tensor) -> None:
-        features = layer.in_features * layer.out_features  # ZeRO 3 shares the weight itself out
+        features = layer.in_features * layer.out_features  # not of the weight: ZeRO 3 partitions it
         amount = 2.0 * rows.numel() / layer.in_features * features
-        tell(layer, amount, 1, int(rows.requires_grad) + int(layer.weight.requires_grad))
+        add(layer, amount, 1, int(rows.requires_grad) + int(layer.weight.requires_grad))
 
-    def attend(module: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> None:
-        told = (one for one in (*given, *named.values()) if isinstance(one, torch.Tensor) and one.ndim == 3)
-        rows = next(told, None)  # (n, T, D), whatever a package calls it
+    def add_attention(module: Any, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> None:
+        states = (each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor) and each.ndim == 3)
+        rows = next(states, None)  # (n, T, D): argument names differ between architectures
         if rows is None:
             return
         layers = _projections(module)
-        query, key, value = (rows.requires_grad or one.weight.requires_grad for one in layers)
+        query, key, value = (rows.requires_grad or layer.weight.requires_grad for layer in layers)
         scores, mixed = query + key, (query or key) + value  # gradients of Q and of K; of P and of V
         width = layers[0].out_features / (3 if layers[0] is layers[1] else 1)
-        tell(module, 2.0 * _cells(rows, named) * width, 2, scores + mixed)  # Q Kᵀ, P V
+        add(module, 2.0 * _cells(rows, named) * width, 2, scores + mixed)  # Q Kᵀ, P V
         for layer in layers if FUSED in vars(module) else ():
             count(layer, rows)
 
     def take() -> float:
         nonlocal counted
         found, counted = counted, 0.0
-        owed.clear()
+        pending.clear()
         return found
 
-    hooks = [layer.register_forward_hook(hear) for layer in model.modules() if isinstance(layer, nn.Linear)]
+    hooks = [layer.register_forward_hook(add_linear) for layer in model.modules() if isinstance(layer, nn.Linear)]
     attentions = [module for module in model.modules() if _projections(module)]
-    hooks += [module.register_forward_hook(attend, with_kwargs=True) for module in attentions]
+    hooks += [module.register_forward_hook(add_attention, with_kwargs=True) for module in attentions]
     try:
         yield take
     finally:
@@ -186,24 +185,24 @@ def counting(model: nn.Module) -> Iterator[Callable[[], float]]:
 
 
 def _projections(module: nn.Module) -> tuple[Any, ...]:
-    """Those of queries, keys and values, where the module is self-attention; () where it is none."""
+    """A self-attention's linear layers for queries, keys and values; () for any other module."""
     from torch import nn
 
     for names in PROJECTIONS:
-        found = tuple(getattr(module, name, None) for name in names)
-        if all(isinstance(one, nn.Linear) for one in found):
-            return found
+        layers = tuple(getattr(module, name, None) for name in names)
+        if all(isinstance(layer, nn.Linear) for layer in layers):
+            return layers
     return ()
 
 
 def _cells(rows: Any, named: Mapping[str, Any]) -> int:
-    """How many scores a head computes: of n texts of T tokens n · T², of texts without padding by their layout."""
+    """How many attention scores a head computes: n · T² for n texts of T tokens, or the layout's rectangles."""
     shapes = [area.mask.shape for area in named["layout"]] if "layout" in named else [rows.shape[:2]]
     return sum(texts * length**2 for texts, length in shapes)
 
 
-def _peak_if_told(device: str, precision: Precision) -> float | None:
-    """The limit; None where it cannot be measured, as on a card that is full: no training is lost for that."""
+def _peak_or_none(device: str, precision: Precision) -> float | None:
+    """`peak`, or None if it cannot be measured, as on a full GPU: no training is lost for that."""
     try:
         return peak(device, precision)
     except (RuntimeError, MemoryError) as error:
@@ -213,21 +212,21 @@ def _peak_if_told(device: str, precision: Precision) -> float | None:
 
 @cache
 def peak(device: str, precision: Precision) -> float:
-    """Operations a second of a large product on this device, with the threads of this process. Measured once.
+    """Floating-point operations per second of a large matrix product on this device. Measured once a process.
 
-    Of random numbers: with constants a card takes less power, and is faster than in any training.
+    The matrices are random: with constants a GPU takes less power, and is faster than in any training.
     """
     import torch
 
     kind = torch.device(device).type
     side, dtype = SIDES[kind], torch.bfloat16 if precision == "bf16" else torch.float32
-    drawn = torch.Generator(device).manual_seed(0)  # the process's own numbers are the run's
-    one = torch.randn(side, side, dtype=dtype, device=device, generator=drawn)
+    generator = torch.Generator(device).manual_seed(0)  # the process's own stream belongs to the run
+    matrix = torch.randn(side, side, dtype=dtype, device=device, generator=generator)
     best = 0.0
     with torch.inference_mode():
-        for _ in range(TRIES + 1):  # the first sets the library up
+        for _ in range(TRIES + 1):  # the first try includes the library's set-up
             began = time.perf_counter()
-            one @ one
+            matrix @ matrix
             if kind == "cuda":
                 torch.cuda.synchronize(device)
             best = max(best, 2 * side**3 / (time.perf_counter() - began))

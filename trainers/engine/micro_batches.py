@@ -1,11 +1,11 @@
-"""A large batch on a small card: a step's texts pass through the model some at a time, and its loss sees them all.
+"""Large batches on a small GPU: the model encodes a step's texts in parts, and the loss still sees all of them.
 
     L = ℓ(e_1 … e_N),   e_i = f(x_i)
 
-What lies between a text and its vector is forgotten once the vector is there, and made again, part by part, when
-the gradient of ℓ reaches it: memory is that of one part and of N vectors, the gradient is that of the whole batch,
-and a step has a third more arithmetic (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory
-Limited Setup"). Each part draws its dropout from a stream of its own, from its beginning both times.
+A part's activations are dropped once its vectors are computed, and recomputed when the gradient of ℓ reaches them.
+Memory holds one part and N vectors, the gradient is that of the whole batch, and a step has a third more
+arithmetic (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup"). Each part
+draws its dropout from its own stream, which is reset for the recomputation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainers.engine.limits import MicroBatchSize, micro_batch_refusal
-from trainers.engine.shortage import OutOfMemory, Shortage, shortage_told
+from trainers.engine.shortage import OutOfMemory, Shortage, raising_shortage
 from trainers.engine.transfers import moved
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NOT_EVEN_ONE = "a smaller train.max_length, a smaller backbone, or more memory"
 
 
 class Divisible(Protocol):
-    """Texts as token ids, of known lengths."""
+    """Texts as token ids that can be split by text; `lengths` in tokens."""
 
     def __len__(self) -> int: ...
 
@@ -44,26 +44,26 @@ class Divisible(Protocol):
 
 @dataclass
 class MicroBatch:
-    """How many texts pass at a time: `size`, None for all. auto: it becomes smaller where memory is short."""
+    """How many texts the model encodes at a time: `size`, None for all. auto: halve it when memory runs out."""
 
     size: int | None
     auto: bool
 
     @staticmethod
     def of(asked: MicroBatchSize, world: World) -> MicroBatch:
-        """Of a family's setting train.micro_batch. ValueError where this world cannot do what is asked."""
-        if said := micro_batch_refusal(asked, workers=world.size, zero_stage=world.zero_stage):
-            raise ValueError(said)
+        """From a family's setting train.micro_batch. Raises ValueError if it is impossible in this world."""
+        if refusal := micro_batch_refusal(asked, workers=world.size, zero_stage=world.zero_stage):
+            raise ValueError(refusal)
         return MicroBatch(asked if isinstance(asked, int) else None, auto=asked == "auto")
 
     @property
-    def asked(self) -> bool:
-        """Whether texts may pass in parts; else all of a step pass at a time, always."""
+    def divides(self) -> bool:
+        """True if a step's texts may be encoded in parts, now or later."""
         return self.auto or self.size is not None
 
 
 class InParts(nn.Module):
-    """A model of texts that reads some of them at a time. Rows of texts are the last dimension but one."""
+    """Wraps a model of texts so that it encodes `micro.size` of them at a time. (…, N, D): N is the texts."""
 
     def __init__(self, model: nn.Module, micro: MicroBatch) -> None:
         super().__init__()
@@ -74,10 +74,10 @@ class InParts(nn.Module):
 
 
 def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, size: int | None) -> Tensor:
-    """What `read` gives for the texts, `size` at a time, in their order. -> (…, N, D).
+    """Apply `read` to the texts, `size` at a time; the result keeps their order. -> (…, N, D).
 
-    read(part, places): the rows of a part, whose texts lie at these places; it is called again for the gradient,
-    and what it draws it draws from torch's own stream. Long texts are read together.
+    read(part, places): the rows of a part, whose texts lie at these places. It is called once more in the backward
+    pass, and must draw random numbers from torch's global stream only. Texts of similar length share a part.
     """
     if size is None or len(texts) <= size:
         return read(texts, np.arange(len(texts)))
@@ -100,54 +100,54 @@ def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, size: 
 def within_memory(
     work: Callable[[], T], undo: Callable[[], None], micro: MicroBatch | None, texts: int, world: World
 ) -> T:
-    """Do the work of a step of so many texts; where memory is short, halve what passes at a time until it fits.
+    """Do the work of a step over `texts` texts; if memory runs out, halve how many pass at a time until it fits.
 
-    With "auto" the run goes on so. Else OutOfMemory says which size would have fitted; where none may be tried,
-    which to try. undo: as if the step had not begun. micro: None in a family whose batches cannot be divided.
+    With "auto" training continues at that size. Otherwise OutOfMemory names the size that would have fitted, or
+    one to try if this world cannot repeat a step. undo: removes what the failed attempt left. micro: None in a
+    family whose batches cannot be divided.
     """
     try:
-        with shortage_told():
+        with raising_shortage():
             return work()
-    except Shortage as short:
-        said = str(short)
-    passed = -(-texts // world.size)  # by this worker at a time
+    except Shortage as shortage:
+        message = str(shortage)
+    at_a_time = -(-texts // world.size)  # per worker
     if micro is not None and micro.size is not None:
-        passed = min(micro.size, passed)
-    if micro is None or not micro.asked or world.size > 1 or world.zero_stage:
-        raise _short(passed, said, _untried(passed, micro, world))
-    size = passed
+        at_a_time = min(micro.size, at_a_time)
+    if micro is None or not micro.divides or world.size > 1 or world.zero_stage:
+        raise _out_of_memory(at_a_time, message, _proposal(at_a_time, micro, world))
+    size = at_a_time
     while size > 1:
         size = micro.size = (size + 1) // 2
-        gc.collect()  # the frames of what failed hold what it had computed
+        gc.collect()  # frames of the failed attempt hold its tensors
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         undo()
         try:
-            with shortage_told():
+            with raising_shortage():
                 done = work()
         except Shortage:
             continue
         if micro.auto:
             return done
-        raise _short(passed, said, f"train.micro_batch = {size}, which would have fitted, or auto")
-    raise _short(passed, said, NOT_EVEN_ONE)
+        raise _out_of_memory(at_a_time, message, f"train.micro_batch = {size}, which would have fitted, or auto")
+    raise _out_of_memory(at_a_time, message, NOT_EVEN_ONE)
 
 
-def _short(passed: int, said: str, accepted: str) -> OutOfMemory:
-    """passed: how many texts at a time there was no room for."""
+def _out_of_memory(at_a_time: int, message: str, accepted: str) -> OutOfMemory:
     return OutOfMemory(
-        f"the device has no memory for a step with {passed} texts at a time: {said}\n  accepted: {accepted}"
+        f"the device has no memory for a step with {at_a_time} texts at a time: {message}\n  accepted: {accepted}"
     )
 
 
-def _untried(passed: int, micro: MicroBatch | None, world: World) -> str:
-    """What is accepted where no other size was tried: what leaves the recipe as it is comes first."""
-    half, smaller = max(1, passed // 2), "a smaller train.batch_size or train.max_length"
+def _proposal(at_a_time: int, micro: MicroBatch | None, world: World) -> str:
+    """The settings to try if no other size was tried; those that leave the recipe unchanged come first."""
+    half, smaller = max(1, at_a_time // 2), "a smaller train.batch_size or train.max_length"
     if world.seat is not None:
         return f"{world.seat.lighter}; or {smaller}"
     if micro is None or micro_batch_refusal(half, workers=world.size, zero_stage=world.zero_stage):
         return smaller
-    if micro.asked:
-        return f"a smaller train.micro_batch, such as {half}" if passed > 1 else NOT_EVEN_ONE
-    alone = not micro_batch_refusal("auto", workers=world.size, zero_stage=world.zero_stage)
-    return f"train.micro_batch: {'auto' if alone else half}; or {smaller}, which is another recipe"
+    if micro.divides:
+        return f"a smaller train.micro_batch, such as {half}" if at_a_time > 1 else NOT_EVEN_ONE
+    auto_possible = not micro_batch_refusal("auto", workers=world.size, zero_stage=world.zero_stage)
+    return f"train.micro_batch: {'auto' if auto_possible else half}; or {smaller}, which is another recipe"

@@ -1,4 +1,4 @@
-"""What each parameter learns at: layer-wise rates, who is decayed, the schedule, and how far a step may go."""
+"""The optimiser's settings: layer-wise learning rates, weight decay, the schedule, and gradient clipping."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import nn
 
 from trainers.errors import TrainerError
 
-# The parameters of a layer: GPT-2's stand in `h`, T5's in `block`, XLM's in four lists.
+# Names of a layer's parameters: GPT-2 keeps its layers in `h`, T5 in `block`, XLM in four lists.
 LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|attentions|ffns|layer_norm[12])\.(\d+)\.")
-# GPT-2's are `wte` and `wpe`, T5's are `shared`; MPNet keeps one table of relative positions for all layers.
+# Names of embeddings: GPT-2 has `wte` and `wpe`, T5 `shared`; MPNet's one table of relative positions counts too.
 EMBEDDINGS = re.compile(r"(?:^|\.)(?:\w*embed\w*|wte|wpe|shared|relative_attention_bias)\.")
-# What is learnt beside the backbone: the mixture of layers, fixed or told by a gate, and heads on single layers.
+# Names of what is learnt beside the backbone: the layer mixture, its gate, and heads on single layers.
 BESIDE = re.compile(r"(?:^|\.)(layer_logits|layer_gate|layer_heads)(?:\.|$)")
 
 
@@ -29,12 +29,13 @@ def parameter_groups(
     layer_decay: float = 1.0,
     readout_multiplier: float = 1.0,
 ) -> list[dict[str, Any]]:
-    """Optimizer groups in which every trainable parameter is exactly once.
+    """Optimizer groups that hold every trainable parameter exactly once.
 
-    Layer l of L learns at base · layer_decay^(L - l), embeddings at base · layer_decay^L, what lies above the
-    layers at the base rate, the layer mixture, its gate and heads on layers at base · readout_multiplier. Biases,
-    normalisations and the mixture, whatever has one dimension, are not decayed. Each group carries params, lr,
-    weight_decay and a name. TrainerError for a layer_decay where no parameter is of one layer alone.
+    Rates: layer l of L has base · layer_decay^(L - l), embeddings base · layer_decay^L, parameters above the
+    layers the base rate; the layer mixture, its gate and heads on layers have base · readout_multiplier.
+    Parameters of one dimension (biases, normalisations, the mixture) have no weight decay. Each group has params,
+    lr, weight_decay and a name. Raises TrainerError for layer_decay < 1 on a backbone whose layers share all
+    weights.
     """
     members: dict[tuple[str, bool], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -57,8 +58,8 @@ def parameter_groups(
     ]
 
 
-def alike_as_one(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Groups that learn alike as one, without their names: each costs a GPU's processor an update of its own."""
+def merge_groups(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Merge groups of equal settings, dropping their names: on a GPU every group costs launches of its own."""
     kinds: dict[tuple[tuple[str, float], ...], list[nn.Parameter]] = {}
     for group in groups:
         kind = tuple(sorted((name, group[name]) for name in group.keys() - {"name", "params"}))
@@ -67,9 +68,9 @@ def alike_as_one(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def schedule(step: int, *, steps: int, warmup: int) -> float:
-    """Share of the base rate at a step counted from 0: linear up over `warmup` steps, then linear down to 0.
+    """Factor on the base rate at a step counted from 0: linear up over `warmup` steps, then linear down to 0.
 
-    The first step already moves (1 / warmup) and the last still does; 0 would be reached at step `steps`.
+    It is 1 / warmup at the first step and above 0 at the last; 0 would be reached at step `steps`.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -77,19 +78,19 @@ def schedule(step: int, *, steps: int, warmup: int) -> float:
 
 
 def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) -> None:
-    """Shorten the gradients together to a norm of at most `limit`, in place.
+    """Scale all gradients together to a norm of at most `limit`, in place.
 
         g ← g · min(1, limit / (‖g‖ + 1e-6)),    ‖g‖ = √Σ_p ‖g_p‖²
 
-    Figure for figure what DeepSpeed does in fp32, whose own constants each come from this machine's memory, for
-    which it waits until a GPU has done all it was asked for. workers: all hold the same gradients. Those of rows
-    (`row_gradients`) are summed.
+    Gives the same digits as DeepSpeed's clipping in fp32, which copies constants from the host and so waits for
+    the GPU at every step. workers: how many hold the same gradients. Sparse gradients (`row_gradients`) must have
+    been summed.
     """
-    given = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    if not given:
+    present = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if not present:
         return
-    gradients = [gradient.values() if gradient.is_sparse else gradient for gradient in given]
-    norms = torch._foreach_norm(gradients)  # a few launches on a GPU, where one each of 200 would keep it waiting
+    gradients = [gradient.values() if gradient.is_sparse else gradient for gradient in present]
+    norms = torch._foreach_norm(gradients)  # a few launches on a GPU instead of some 200, one for each gradient
     norm = torch.stack(norms).pow(2.0).sum().pow(0.5)
     if workers > 1:
         norm = norm / float(workers)

@@ -1,4 +1,4 @@
-"""In which precision this machine trains best: mostly known without torch, which takes seconds to load."""
+"""The precision in which this machine trains fastest; mostly found without torch, whose import takes seconds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ AMX, AVX512 = "amx_bf16", "avx512_bf16"  # as Linux and torch call these feature
 
 
 def best_precision(device: str = "cpu") -> Precision:
-    """bf16 where the hardware multiplies it faster than fp32, else fp32.
+    """bf16 if the hardware multiplies it faster than fp32, else fp32.
 
-    A GPU is taken for one of 2020 or later, which do: a machine that plans may have none to look at. `require`
-    looks at the one that a run is on.
+    Every GPU is assumed to be from 2020 or later and to do so: a machine that only plans may have none to examine.
+    `require` examines the GPU that a run uses.
     """
     return "bf16" if _is_gpu(device) or fast_at_bf16(device) else "fp32"
 
 
 def require(precision: Precision, device: str) -> None:
-    """TrainerError for a GPU that does not multiply bf16, where a run asks for it: it would emulate it, slowly."""
+    """Raise TrainerError if a run asks for bf16 on a GPU that would only emulate it, slowly."""
     if precision == "bf16" and _is_gpu(device) and not fast_at_bf16(device):
         raise TrainerError(
             f"resources.precision: bf16, which the GPU {device} does not multiply\n  accepted: fp32"
@@ -29,11 +29,11 @@ def require(precision: Precision, device: str) -> None:
 
 
 def fast_at_bf16(device: str) -> bool:
-    """Whether a device that is here is: a GPU of Ampere or later, a CPU with AMX, one of AMD with AVX512-bf16.
+    """True if this machine's device is a GPU of Ampere or later, a CPU with AMX, or one of AMD with AVX512-bf16.
 
-    Intel's cores multiply by AVX512-bf16 at half the pace of fp32: a step takes 1.7 times as long
-    (benchmarks/results/training_throughput_intel_without_amx.md). Such are those before AMX, and virtual machines
-    that are kept from it.
+    Intel's AVX512-bf16 multiplies at half the pace of fp32, so that a step takes 1.7 times as long
+    (benchmarks/results/training_throughput_intel_without_amx.md). Intel CPUs before AMX have only that, and so do
+    virtual machines that hide AMX.
     """
     if _is_gpu(device):
         import torch
@@ -44,7 +44,7 @@ def fast_at_bf16(device: str) -> bool:
 
 
 def multiplies_bf16() -> bool:
-    """Whether this processor does at all; others emulate it, number after number."""
+    """True if this processor has instructions for bf16; others emulate it number by number."""
     return bool({AMX, AVX512} & _processor()[0])
 
 
@@ -53,14 +53,14 @@ def _is_gpu(device: str) -> bool:
 
 
 def _processor() -> tuple[set[str], str]:
-    """What it can do, and who made it: of Linux, which lists no feature that it keeps programs from.
+    """The processor's features and its maker, from Linux, which lists only features that programs may use.
 
-    Elsewhere of torch, which knows no makers.
+    On other systems from torch, which does not know the maker ("").
     """
     if CPU_FACTS.is_file():
         lines = [line.partition(":") for line in CPU_FACTS.read_text().splitlines()]
-        told = {name.strip(): value.strip() for name, _, value in reversed(lines)}  # the first processor's words
-        return set(told.get("flags", "").split()), told.get("vendor_id", "")
+        facts = {name.strip(): value.strip() for name, _, value in reversed(lines)}  # of the first processor
+        return set(facts.get("flags", "").split()), facts.get("vendor_id", "")
     import torch
 
     return {name for name, there in torch.cpu.get_capabilities().items() if there is True}, ""

@@ -1,7 +1,8 @@
-"""Gradients of tables of embeddings, of which a step reads few rows: of those rows alone, until the update.
+"""Sparse gradients of embedding tables: a step reads few rows, and only those get gradients until the update.
 
-Else each step clears, measures and shortens a gradient of the whole vocabulary: half the numbers of MiniLM, nearly
-all of them 0. torch's AdamW wants them all; they are kept, and only the rows of the step before are cleared.
+A dense gradient covers the whole vocabulary, half the weights of MiniLM, and is nearly all 0; every step would
+clear it, measure its norm and clip it. torch's AdamW needs it dense: one dense tensor per table is kept, of which
+only the rows of the step before are cleared.
 """
 
 from __future__ import annotations
@@ -13,36 +14,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-MANY = 4096  # rows; of a smaller table a step may well read all
+MANY = 4096  # rows; a step may well read all of a smaller table
 
 
 @dataclass(eq=False)
 class _Table:
-    """A table (V, D) and its dense gradient as it was laid last, which is 0 but in these rows."""
+    """An embedding table (V, D), its last dense gradient (V, D) and the rows (n,) of that which are not 0."""
 
     module: nn.Embedding
-    laid: tuple[Tensor, Tensor] | None = None  # (V, D), (n,)
+    last: tuple[Tensor, Tensor] | None = None
 
     @property
-    def rows(self) -> Tensor | None:
-        """The gradient as the pass back left it; None if it is dense, of a table that is learnt elsewhere too."""
+    def sparse_gradient(self) -> Tensor | None:
+        """The gradient that the backward pass left; None if it is dense, as of a table tied to an output layer."""
         gradient = self.module.weight.grad
         return gradient if gradient is not None and gradient.is_sparse else None
 
-    def lay(self, gradient: Tensor) -> None:
-        """Make this the dense gradient, in the place of the one before, which must not be in use any more."""
+    def make_dense(self, gradient: Tensor) -> None:
+        """Put this gradient into the dense tensor of the step before, and make that the weight's gradient."""
         rows = gradient.indices()[0]
-        if self.laid is None:
+        if self.last is None:
             dense = torch.zeros_like(self.module.weight)
         else:
-            dense, before = self.laid
-            dense.index_fill_(0, before, 0.0)
-        self.laid = dense, rows
+            dense, rows_before = self.last
+            dense.index_fill_(0, rows_before, 0.0)
+        self.last = dense, rows
         self.module.weight.grad = dense.index_copy_(0, rows, gradient.values())
 
 
 class RowGradients:
-    """Has the large tables among modules that learn get gradients of rows, and lays those for the optimizer."""
+    """Sparse gradients for the large trainable embedding tables among `modules`."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._tables = [
@@ -52,8 +53,8 @@ class RowGradients:
         ]
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """While this runs, a pass back leaves rows."""
+    def recording(self) -> Iterator[None]:
+        """Until the block ends, backward passes leave sparse gradients."""
         for table in self._tables:
             table.module.sparse = True
         try:
@@ -62,14 +63,14 @@ class RowGradients:
             for table in self._tables:
                 table.module.sparse = False
 
-    def sum(self) -> None:
-        """Of words that were read more than once, make one row."""
+    def sum_repeated(self) -> None:
+        """Sum the gradient rows of each word that was read more than once."""
         for table in self._tables:
-            if (found := table.rows) is not None:
-                table.module.weight.grad = found.coalesce()
+            if (gradient := table.sparse_gradient) is not None:
+                table.module.weight.grad = gradient.coalesce()
 
-    def lay(self) -> None:
-        """Give the optimizer the dense gradients that it wants, of rows that are summed."""
+    def make_dense(self) -> None:
+        """Turn the sparse gradients, after `sum_repeated`, into the dense ones that the optimizer needs."""
         for table in self._tables:
-            if (found := table.rows) is not None:
-                table.lay(found)
+            if (gradient := table.sparse_gradient) is not None:
+                table.make_dense(gradient)

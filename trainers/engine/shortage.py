@@ -1,4 +1,4 @@
-"""Where the device has no memory left for a step: told apart from every other error in this one place."""
+"""Errors for a device whose memory is full: the one place that tells them from other RuntimeErrors."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ if TYPE_CHECKING:
 
 
 class OutOfMemory(TrainerError):
-    """The card does not hold a training; the message says what of it, and what is accepted."""
+    """A training does not fit into memory; the message says which part, and which settings would."""
 
 
 class Shortage(Exception):
-    """The device had no memory left: its own words, in one line. Who runs a step hears it, and nobody else."""
+    """The device had no memory left; holds the first line of its message. Internal: callers catch OutOfMemory."""
 
 
 @contextmanager
-def shortage_told() -> Iterator[None]:
-    """Let a lack of memory within the block be a Shortage. Of cuBLAS and cuDNN the words alone tell it."""
+def raising_shortage() -> Iterator[None]:
+    """Turn a lack of memory within the block into Shortage. cuBLAS and cuDNN show it only in their message."""
     try:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error):
-            traceback.clear_frames(error.__traceback__)  # whoever keeps the error keeps no tensor of what failed
+            traceback.clear_frames(error.__traceback__)  # else its frames keep the failed step's tensors alive
             raise Shortage(first_line(error)) from None
         raise
 
 
 @contextmanager
-def state_told(seat: Seat | None) -> Iterator[None]:
-    """Let a lack of memory within the block be an OutOfMemory, where weights and what the optimiser keeps of each
-    are laid out. They stay from step to step: no smaller batch makes room for them.
+def reporting_state_shortage(seat: Seat | None) -> Iterator[None]:
+    """Turn a lack of memory within the block, which allocates weights or optimiser state, into OutOfMemory.
+
+    Both stay from step to step, so the message proposes no smaller batch.
     """
     try:
-        with shortage_told():
+        with raising_shortage():
             yield
     except Shortage as short:
         fewer = "ZeRO with more workers (resources.deepspeed.zero_stage and workers_per_run)"

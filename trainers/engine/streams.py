@@ -18,38 +18,38 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# What may have a seed of its own, and the first words of the names that belong to it. What has another name goes
-# with the run's seed.
+# Streams that may have a seed of their own -> the first words of the stream names that belong to each. Names with
+# any other first word use the run's seed.
 STREAMS = {
     "data": ("data",),
     "init": ("init", "process"),
     "dropout": ("dropout",),
     "negatives": ("negatives", "others"),
 }
-_OF_WORD = {word: stream for stream, words in STREAMS.items() for word in words}
-_apart: Mapping[str, int] = {}  # of the run in this process: stream -> its seed, where that is not the run's
+_STREAM_OF_WORD = {word: stream for stream, words in STREAMS.items() for word in words}
+_own_seeds: Mapping[str, int] = {}  # of the run in this process: stream -> its seed, if that is not the run's
 
 
 @contextmanager
-def seeded(apart: Mapping[str, int]) -> Iterator[None]:
+def seeded(own_seeds: Mapping[str, int]) -> Iterator[None]:
     """Give these streams seeds of their own, in this process and all its threads, until the block ends.
 
-    A run that was given up may end its block later than the next one begins it: that one's seeds stand.
+    An abandoned run may leave its block after the next run has entered its own: the next run's seeds then stay.
     """
-    global _apart
-    assert apart.keys() <= STREAMS.keys(), f"no such stream: {sorted(apart.keys() - STREAMS.keys())}"
-    _apart = mine = dict(apart)
+    global _own_seeds
+    assert own_seeds.keys() <= STREAMS.keys(), f"no such stream: {sorted(own_seeds.keys() - STREAMS.keys())}"
+    _own_seeds = mine = dict(own_seeds)
     try:
         yield
     finally:
-        if _apart is mine:
-            _apart = {}
+        if _own_seeds is mine:
+            _own_seeds = {}
 
 
 def number(seed: int, *name: object) -> int:
-    """The 64-bit number of a stream: blake2b of seed and name, the same in every process and on every machine."""
-    stream = _OF_WORD.get(str(name[0]).partition("/")[0], "") if name else ""
-    return keyed(_apart.get(stream, seed), *name)
+    """The 64-bit seed of a stream: blake2b of the run's seed and the name, the same on every machine."""
+    stream = _STREAM_OF_WORD.get(str(name[0]).partition("/")[0], "") if name else ""
+    return keyed(_own_seeds.get(stream, seed), *name)
 
 
 def numpy_stream(seed: int, *name: object) -> np.random.Generator:
@@ -65,7 +65,7 @@ def torch_stream(seed: int, *name: object) -> torch.Generator:
 
 
 def draw_linear(layer: nn.Linear, stream: torch.Generator) -> None:
-    """Give a layer, wherever it lies, the weights and then the biases that torch would: uniform, ±1/√inputs."""
+    """Draw a layer's weights, then its biases, as torch does: uniform in ±1/√inputs; on any device."""
     import torch
 
     bound = layer.in_features**-0.5

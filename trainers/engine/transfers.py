@@ -1,4 +1,4 @@
-"""Between this machine's memory and the device, without waiting for either."""
+"""Copies between the machine's memory and the device, without waiting for either."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 def moved(array: np.ndarray, device: torch.device) -> Tensor:
-    """The array on a device. On a CPU it shares the array's memory.
+    """Return the array as a tensor on a device. On a CPU the tensor shares the array's memory.
 
-    To a GPU it goes from page-locked memory beside what the GPU is at: a copy from ordinary memory would wait for
-    all that was asked for before.
+    A GPU copies it from page-locked memory while it computes; a copy from ordinary memory would wait for all work
+    queued before.
     """
     rows = torch.from_numpy(array)
     return rows if device.type == "cpu" else rows.pin_memory().to(device, non_blocking=True)
 
 
 class Arriving:
-    """Numbers on their way from a device, which goes on meanwhile.
+    """Numbers that are being copied from a device while it goes on computing.
 
-    To read them waits for what they are made of, and for nothing that the device was asked for after them.
+    `read` waits for the work that they depend on, and not for work that was queued after them.
     """
 
     def __init__(self, numbers: Tensor) -> None:
@@ -35,7 +35,7 @@ class Arriving:
             self._arrived = torch.cuda.current_stream(numbers.device).record_event()
 
     def read(self) -> list[float]:
-        """A list of the numbers, which have one dimension."""
+        """Return the numbers, a tensor of one dimension, as a list."""
         if self._arrived is not None:
             self._arrived.synchronize()
         found: list[float] = self._numbers.tolist()

@@ -1,4 +1,4 @@
-"""The world a run executes in, as one frozen object: the engine learns of devices and storage only from here."""
+"""The world that a run executes in: the only object from which the engine learns of devices and storage."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     from torch import nn
 
 Precision = Literal["fp32", "bf16"]
-Room = tuple[Path | None, Callable[[Path, int], None] | None]  # scratch and save, as `World` has them
-# what a process group says of itself in the environment; what runs alone must not read it
+RunStorage = tuple[Path | None, Callable[[Path, int], None] | None]  # scratch and save, as `World` has them
+# environment variables of a process group; a process that runs alone must not see them
 GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
+    """How far a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
 
-    figures: what the family shows of a step besides, by name. doing: in words, what goes on before the first step.
+    figures: the family's other figures of the step, by name. doing: what the run is doing before its first step,
+    in words.
     """
 
     step: int
@@ -35,24 +36,24 @@ class Progress:
 
 
 class Stopped(Exception):
-    """The run was asked to stop: its last step has ended, and its checkpoint holds all steps so far."""
+    """The run was asked to stop and did so after a step; its checkpoint holds all steps so far."""
 
 
 class Seat(Protocol):
-    """A training's place among several that run a part of their models together (`trainers.encoders.stack`)."""
+    """A training's place among several whose models run in part together (`trainers.encoders.stack`)."""
 
     @property
     def share(self) -> float:
-        """This training's part of what all of them have spent until now."""
+        """This training's fraction of what all of them have cost until now."""
         ...
 
     @property
     def lighter(self) -> str:
-        """What to set so that fewer train together, for a message where memory is short."""
+        """The setting by which fewer train together, for the message when memory runs out."""
         ...
 
     def joined(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Within, the shared part of the model runs together with those of the others."""
+        """Until the block ends, run the shared part of the model together with those of the other trainings."""
         ...
 
     def backward(self) -> None:
@@ -65,36 +66,34 @@ class Seat(Protocol):
 
 
 def _never() -> bool:
-    """Nobody asks."""
     return False
 
 
-def _unheard(*told: Any) -> None:
-    """Nobody is watching, nor meters."""
+def _unheard(*ignored: Any) -> None:
+    return None
 
 
-def _unmeasured(*asked: Any) -> Mapping[str, float]:
-    """Nothing is measured."""
+def _unmeasured(*ignored: Any) -> Mapping[str, float]:
     return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Device, process group, precision, and the two ways out: `report` (live) and `save` (durable).
+    """Device, process group, precision, and callbacks: `report` shows progress, `save` keeps a checkpoint.
 
-    rank and size describe a process group that exists already when size > 1.
-    scratch is a folder that survives a crash of this attempt and belongs to this run alone: the engine keeps
-    its checkpoint there and continues from the one it finds. None: no checkpoints. local_rank: this rank's among
-    those that share the folder; None where all of the world do.
-    save is called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
-    stopping is asked after every step; once it says so the engine saves a checkpoint and raises Stopped. Of
-    several ranks none may say so alone.
-    After each of the steps look_at, counted from 1, `look` measures the encoder as it is then; its figures, by
-    name, become part of that step's. It must leave the encoder's weights alone.
-    spent is told each step's floating-point operations and seconds (`trainers.engine.meter`). so_far gives what
-    the run has cost until now, for a checkpoint to keep; go_on is told what a continued checkpoint kept.
-    seat: the training's place in a stack; None for one that trains alone. rooms: run id -> scratch and save of its
-    training, where the world is that of several; `for_run` is the world of one.
+    rank, size: if size > 1, the process group exists already.
+    scratch: a folder of this run alone that survives a crash: the engine keeps its checkpoint there and continues
+    from the one it finds; None for no checkpoints. local_rank: the rank among those that share this folder; None
+    if all ranks do.
+    save: called by every rank after a checkpoint was written (Ray Train needs the rendezvous).
+    stopping: called after every step; once it returns True the engine saves a checkpoint and raises Stopped. It
+    must return the same on all ranks.
+    look_at, look: after each of these steps, counted from 1, `look` measures the encoder; its figures join those
+    of the step. It must not change the encoder's weights.
+    spent: called with each step's floating-point operations and seconds (`trainers.engine.meter`). so_far: returns
+    the cost of the run until now, for a checkpoint; go_on: called with the cost that a continued checkpoint holds.
+    seat: the training's place in a stack; None if it trains alone. storage: run id -> scratch and save, if this
+    world is that of several trainings; `for_run` returns the world of one.
     """
 
     rank: int = 0
@@ -115,14 +114,14 @@ class World:
     so_far: Callable[[], Mapping[str, float]] = _unmeasured
     go_on: Callable[[Mapping[str, float]], None] = _unheard
     seat: Seat | None = None
-    rooms: Mapping[str, Room] = field(default_factory=dict)
+    storage: Mapping[str, RunStorage] = field(default_factory=dict)
 
     @property
     def keeps_scratch(self) -> bool:
-        """Whether this rank is the one that clears, seals and hands over what is in its scratch folder."""
+        """True for the one rank per scratch folder that clears, seals and publishes its content."""
         return (self.rank if self.local_rank is None else self.local_rank) == 0
 
     def for_run(self, run_id: str) -> World:
         """The world of one of several trainings."""
-        scratch, save = self.rooms.get(run_id, (self.scratch, self.save))
-        return replace(self, scratch=scratch, save=save, rooms={})
+        scratch, save = self.storage.get(run_id, (self.scratch, self.save))
+        return replace(self, scratch=scratch, save=save, storage={})

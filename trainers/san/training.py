@@ -71,7 +71,7 @@ def fit(
         world=world,
         look=partial(world.look, reader),
         micro=micro,
-        halved=encoder.halves(world.device, in_parts=micro.asked),
+        bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
     )
     return reader, curve
 

@@ -1,4 +1,4 @@
-"""What the workers of all groups of a launch tell their driver, and are told by it."""
+"""The actor through which the workers of a launch's groups and their driver exchange progress and requests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from trainers.engine.world import Progress
 
-Sign = tuple[str, float, int]  # where a worker was last, for how many seconds, and the number of this sign
+Sign = tuple[str, float, int]  # a worker's last place in words, the seconds since then, and a serial number
 _Mark = tuple[str, float, int]  # the same, with the moment instead of the seconds
 
 
 class Board:
-    """Where rank 0 of a group writes how far its run is, for the driver to read, and hears that it is to stop."""
+    """Holds the progress of runs, signs of life of workers, and the driver's requests to end groups or to stop."""
 
     def __init__(self) -> None:
         self._progress: dict[str, Progress] = {}
@@ -32,36 +32,36 @@ class Board:
         self._progress[run_id] = progress
 
     def read(self) -> dict[str, Progress]:
-        """What was written since the last call."""
+        """The progress of runs written since the last call."""
         fresh, self._progress = self._progress, {}
         return fresh
 
     def begin(self, run_id: str, rank: int, placement: PlacementGroup | None) -> None:
-        """A worker has started, in what Ray has kept for its group: what that was ended for lies behind it."""
+        """A worker has started within this placement group; an earlier request to end the group is void."""
         self._placements[run_id] = placement
         self._ended.discard(run_id)
         self._said.pop((run_id, rank), None)
         self.sign(run_id, rank, "at its start")
 
     def end(self, run_id: str) -> None:
-        """Have the workers of a run's group end themselves."""
+        """Request that the workers of a run's group exit."""
         self._ended.add(run_id)
 
     def ended(self, run_id: str) -> bool:
         return run_id in self._ended
 
     def placement(self, run_id: str) -> PlacementGroup | None:
-        """What the newest group of a run was given, whether it still has it or not."""
+        """The placement group of a run's newest group, whether it still exists or not."""
         return self._placements.get(run_id)
 
     def sign(self, run_id: str, rank: int, words: str, news: str = "") -> None:
-        """A worker has come so far; news: all that it says. To say the same again is to come no further."""
+        """A worker reports its place, with details in `news`. Repeating both counts as no progress."""
         if self._said.get((run_id, rank)) != (words, news):
             self._said[run_id, rank] = words, news
             self._signs.setdefault(run_id, {})[rank] = (words, time.monotonic(), next(self._numbers))
 
     def signs(self) -> dict[str, dict[int, Sign]]:
-        """Run id -> rank -> where that worker was last."""
+        """Run id -> rank -> the worker's last sign."""
         now = time.monotonic()
         return {
             run_id: {rank: (words, now - at, number) for rank, (words, at, number) in ranks.items()}
@@ -69,9 +69,9 @@ class Board:
         }
 
     def stop(self) -> None:
-        """Let the running step of every group end, and the group with it, its checkpoint saved."""
+        """Request that every group ends after its running step, with a checkpoint."""
         self._stop.set()
 
     async def stopped(self) -> bool:
-        """True, as soon as `stop` has been called; until then there is no answer."""
+        """Wait until `stop` is called, then return True."""
         return await self._stop.wait()

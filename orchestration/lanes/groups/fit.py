@@ -1,4 +1,4 @@
-"""The task that waits for a group: it sets up Ray Train for one run, with workers that reach one another."""
+"""The Ray task of a worker group: sets up Ray Train for one run, with workers that reach one another."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from orchestration.lanes.groups.worker import GroupKind, train
 from orchestration.lanes.lane import variables_of
 from orchestration.study.run import Run
 
-FASTER = {  # Ray Train answers at its poll, and starts services that nobody reads
+FASTER = {  # poll more often, and start none of the services that are not used here
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
     "RAY_TRAIN_ENABLE_WORKER_STRUCTURED_LOGGING": "0",
     "RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION": "0",
-    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that tells workers of a node's end, who do not ask
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # its warnings of a node's end are not used here
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
 }
 IDLE = ("DatasetsCallback", "PlacementGroupCleanerCallback")
 
 
 class Door(NamedTuple):
-    """Where rank 0 of a group listens. listener: the descriptor of its socket, in that process."""
+    """Where rank 0 of a group listens. listener: the file descriptor of its socket, valid in rank 0's process."""
 
     address: str
     port: int
@@ -33,13 +33,13 @@ class Door(NamedTuple):
 
 
 def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
-    """One Ray Train run. Its name is the run's id, so that it goes on where an earlier driver left it."""
+    """Execute a run with Ray Train, under the run's id, so that it continues where an earlier driver left it."""
     import ray
     import ray.train
 
-    give_back(board, run.id)  # of a start that died with this task's process
+    give_back(board, run.id)  # resources of an earlier start whose process died
     os.environ.update(FASTER)
-    api: Any = ray.train  # its types are those of the first Ray Train
+    api: Any = ray.train  # its type hints are those of Ray Train's first version
     wanted = {"CPU": kind.threads, "GPU": kind.gpus, "memory": kind.memory}
     share = {name: amount for name, amount in wanted.items() if amount}
     trainer()(
@@ -60,23 +60,24 @@ def fit(kind: GroupKind, run: Run, before: int, board: Any) -> None:
 
 
 def give_back(board: Any, run_id: str) -> None:
-    """Free what a run's group was given: whose controller dies without a word, for that Ray would keep it.
+    """Free the resources reserved for a run's group: Ray keeps them if the group's controller is killed.
 
-    A group that ended well has given it back itself.
+    A group that ended well has freed them itself.
     """
     import ray
 
-    with suppress(ray.exceptions.RayError):  # a board that died comes again, and knows nothing
+    with suppress(ray.exceptions.RayError):  # a board that died is restarted empty
         placement = ray.get(board.placement.remote(run_id))
         if placement is not None:
             ray.util.remove_placement_group(placement)
 
 
 def trainer() -> Any:
-    """Ray Train without two processes of each group that have nothing to do here.
+    """Ray Train's TorchTrainer without two helper processes per group that are not needed here.
 
-    One would share out Ray data sets, of which there are none. The other does what `give_back` does, by Ray's
-    dashboard; where there is none, as on one machine, it does nothing, and every group waits ten seconds for it.
+    One distributes Ray data sets, which are not used. The other does what `give_back` does, through Ray's
+    dashboard; without a dashboard, as on one machine, it does nothing, and every group would wait ten seconds for
+    it.
     """
     from ray.train.torch import TorchTrainer
 
@@ -84,18 +85,18 @@ def trainer() -> Any:
 
     class _Trainer(usual):
         def _create_default_callbacks(self) -> list[Any]:
-            every = super()._create_default_callbacks()
-            return [one for one in every if type(one).__name__ not in IDLE]
+            callbacks = super()._create_default_callbacks()
+            return [callback for callback in callbacks if type(callback).__name__ not in IDLE]
 
     return _Trainer
 
 
 def _on_node_addresses() -> Any:
-    """A process group whose workers listen where Ray reaches their nodes, and nowhere else.
+    """A TorchConfig whose process group listens only on the addresses by which Ray reaches the nodes.
 
-    gloo would listen on the address of the host's own name, which on many machines is a loopback one: workers of
-    one node would meet there, those of two never. The store by which they meet would listen on every address of
-    rank 0's machine, and whoever reaches it may write there.
+    By default gloo listens on the address of the host's name, often a loopback address, at which workers of two
+    nodes cannot meet. And torch's store would listen on every address of rank 0's machine, where anyone who
+    reaches it may write.
     """
     from ray.train.torch import TorchConfig
     from ray.train.torch.config import _TorchBackend
@@ -115,7 +116,7 @@ def _on_node_addresses() -> Any:
 
 
 def _listen_on_node_address() -> None:
-    """Name the interface that has the node's address to gloo; where none has it, gloo finds its own way."""
+    """Tell gloo the interface with the node's address; if none has it, gloo chooses one itself."""
     import ray
 
     if interface := _interface_of(ray.util.get_node_ip_address()):
@@ -123,15 +124,15 @@ def _listen_on_node_address() -> None:
 
 
 def _interface_of(address: str) -> str | None:
-    """None where others know this node by an address that no interface of it has, as behind a router."""
+    """The network interface with this address; None if no interface has it, as behind a router."""
     import psutil
 
-    given = psutil.net_if_addrs().items()
-    return next((name for name, own in given if any(one.address == address for one in own)), None)
+    interfaces = psutil.net_if_addrs().items()
+    return next((name for name, entries in interfaces if any(each.address == address for each in entries)), None)
 
 
 def _opened_door() -> Door:
-    """A free port at this node's address, or at all of its own where that is none of them."""
+    """Listen on a free port at this node's address, or at all addresses if no interface has it."""
     import ray
 
     address = ray.util.get_node_ip_address()
@@ -141,7 +142,7 @@ def _opened_door() -> Door:
 
 
 def _meet(door: Door, patience: timedelta) -> None:
-    """Join the group's workers, by a store behind rank 0's door."""
+    """Join the process group, through a store that listens at rank 0's door."""
     import torch.distributed as dist
     from ray.train import get_context
     from ray.train.torch import get_device

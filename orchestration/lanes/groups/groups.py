@@ -1,12 +1,13 @@
-"""Runs of several workers, or of hours: one Ray Train worker group per run.
+"""Executes runs of several workers, or of hours: one Ray Train worker group per run.
 
-    groups.py   the driver: hands out runs, commits their results
-    fit.py      a task of its own per run: sets up Ray Train and waits for it
-    worker.py   what every worker of the group does
-    board.py    where workers say how far they are, for the driver to read
+    groups.py   the driver's side: starts groups, commits their results
+    fit.py      a Ray task for each run: sets up Ray Train and waits for it
+    worker.py   the code of every worker of a group
+    board.py    an actor through which workers report progress to the driver
 
-A group that loses a worker is started again as a whole and goes on from its last checkpoint; so does the group of
-another driver at the same run. Every start has an attempt number of its own. What `fit` returns is not needed.
+A group that loses a worker is restarted as a whole and continues from its last checkpoint, as does a group that
+another driver starts for the run later. Every start has its own attempt number. Results come through the ledger's
+staging area, not from `fit`.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
 
-GIVE_BACK_SECONDS = 10.0  # for a group that found no room to end of itself
+GIVE_BACK_SECONDS = 10.0  # wait for a cancelled group that found no room
 
 
 @dataclass
 class _Group:
-    """A run that a group is at. before: the newest attempt when it began.
+    """The worker group of a run. before: the run's newest attempt when it was started. began: that moment.
 
-    has_begun: whether any worker of it was ever there. still: for how long its workers have said the same.
-    ended: its workers were told to end themselves. given_up: so was the task that waits for them. told: it was
-    said what it waits for.
+    has_begun: a worker of it has started. still: how long its workers have made no progress. ended: its workers
+    were told to end. given_up: the task that waits for them was cancelled. told: a message said that it waits for
+    room.
     """
 
     run: Run
@@ -68,7 +69,7 @@ class _Group:
 
 
 class Groups:
-    """The worker groups of a launch, and what has come out of them so far. threads: of each worker."""
+    """The worker groups of a launch, and their outcomes so far. threads: per worker."""
 
     def __init__(
         self,
@@ -101,14 +102,14 @@ class Groups:
         self.numbers = count()
         self.finished: list[str] = []
         self.failed: dict[str, Failure] = {}
-        self.stood_still: dict[str, str] = {}  # run id -> where its workers were last
-        self.at_work = time.monotonic()  # when a group with a worker was there last
+        self.stood_still: dict[str, str] = {}  # run id -> the message about its lack of progress
+        self.at_work = time.monotonic()  # when a group last had a worker
 
     def run(self, runs: Sequence[Run], lanes: int, stop: threading.Event, *, growing: bool = False) -> Outcome:
         """Execute every run in a worker group of its own, at most `lanes` at a time. See `Lanes.run`.
 
-        growing: there may be room for more later. While runs wait, as many groups more are asked for as are at
-        work: what finds no room yet is what an autoscaler goes by.
+        growing: the cluster may get more room. While runs wait, as many further groups are requested as are at
+        work, since pending requests make an autoscaler start machines.
         """
         queue = deque(runs)
         try:
@@ -135,26 +136,26 @@ class Groups:
         return sum(group.has_begun for group in self.groups.values())
 
     def _wind_down(self) -> None:
-        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        """Wait until running steps have ended and checkpoints are written, up to `WIND_DOWN_SECONDS`."""
         import ray
 
         self.board.stop.remote()
         ray.wait(list(self.groups), num_returns=len(self.groups), timeout=WIND_DOWN_SECONDS)
 
     def _close(self) -> None:
-        """Commit what lies finished, then end all groups."""
+        """Commit staged results, then end all groups."""
         import ray
 
         for group in self.groups.values():
             self._commit(group)
         _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
         waiting = [task for task in at_work if not self.groups[task].has_begun]
-        for task in waiting:  # unforced, a task gives back the room that was kept for its group
+        for task in waiting:  # cancelled without force, a task releases the resources reserved for its group
             ray.cancel(task)
         if waiting:
             ray.wait(waiting, num_returns=len(waiting), timeout=GIVE_BACK_SECONDS)
         _, at_work = ray.wait(list(self.groups), num_returns=len(self.groups), timeout=0)
-        for task in at_work:  # to cancel one that has just ended can abort this very process, in Ray's own code
+        for task in at_work:  # looked up again: cancelling a finished task can abort this process inside Ray
             ray.cancel(task, force=True)
         ray.kill(self.board)
 
@@ -188,7 +189,7 @@ class Groups:
                 self._fail(group, error)
 
     def _read_board(self) -> None:
-        """Pass on how far the runs are. A board that died comes again, empty: that costs a look, and no more."""
+        """Pass the runs' progress on as events. A board that died is restarted empty, which loses one reading."""
         import ray
 
         runs = {group.run.id: group.run for group in self.groups.values()}
@@ -198,10 +199,10 @@ class Groups:
                     self.on_event(RunMoved(run=runs[run_id], progress=progress))
 
     def _end_still(self) -> None:
-        """End groups none of whose workers has come any further for too long: they wait for one another.
+        """End groups whose workers have all made no progress for too long, as when they wait for one another.
 
-        Their processes end themselves, which Ray Train takes for a failure: the group is started again from its
-        last checkpoint, or the run is reported with where its workers stood.
+        Their processes exit, which Ray Train takes for a failure: the group is restarted from its last checkpoint,
+        or the run fails with a message about where its workers stood.
         """
         import ray
 
@@ -222,10 +223,10 @@ class Groups:
         run, limit = group.run, self.resources.stall_seconds
         seconds = group.still.hear(repr(sorted(number for _, _, number in ranks.values())))
         if group.ended and seconds < limit:
-            group.ended = False  # it was started again
+            group.ended = False  # it was restarted
         elif group.ended and seconds >= limit + START_SECONDS:
             self.stood_still[run.id] += f"; it was not started again: {self._asked(run)}"
-            ray.cancel(task, force=group.given_up)  # unforced, it gives its room back
+            ray.cancel(task, force=group.given_up)  # first without force, so that it releases its resources
             group.still, group.given_up = Stillness(), True
         elif not group.ended and seconds >= limit:
             group.ended = True
@@ -236,9 +237,9 @@ class Groups:
             self.on_event(Waiting(what=still_words(run, seconds, _places(ranks), limit)))
 
     def _look_for_room(self) -> None:
-        """Say what groups without a worker wait for. StudyError when all there are have waited too long.
+        """Announce what groups without a worker wait for. Raises StudyError if all groups have waited too long.
 
-        Beside a group at work it is no fault to wait.
+        While another group is at work, a group may wait without limit.
         """
         now = time.monotonic()
         for group in self.groups.values():
@@ -258,12 +259,12 @@ class Groups:
             )
 
     def _asked(self, run: Run) -> str:
-        """What a run's group asks of Ray, and what there is."""
+        """The resources that a run's group needs, and those that Ray has, in words."""
         share = RunShare(cpus=self.kind.threads, gpus=self.kind.gpus, memory=self.kind.memory)
         return f"{run.world_size} workers with {share.words} each were asked for; {room_words()}"
 
     def _commit(self, group: _Group) -> bool:
-        """Commit what a group has staged; whether its run is finished, whatever became of the group afterwards."""
+        """Commit what a group has staged. True if its run is then finished, even if the group fails later."""
         self._keep(group)
         if not self.ledger.holds(group.run):
             return False
@@ -271,7 +272,7 @@ class Groups:
         return True
 
     def _keep(self, group: _Group) -> None:
-        """Commit what the newest start of a group has staged so far: a later start need not train again."""
+        """Commit what the newest attempt of a group has staged, so that a later attempt need not train again."""
         attempt = self.ledger.newest(group.run.id)
         for entry in self.ledger.lacking(group.run):
             if attempt > group.before and self.ledger.staged(entry, attempt):
@@ -283,11 +284,11 @@ class Groups:
         self.on_event(RunFinished(run=run, seconds=seconds))
 
     def _fail(self, group: _Group, error: Exception) -> None:
-        """Record what the workers did not record themselves."""
+        """Report a group's failure; record it, unless its workers did."""
         failure = self.ledger.failure(group.run.id)
         if failure is None or failure.attempt <= group.before:
-            said = self.stood_still.get(group.run.id) or str(error).strip() or type(error).__name__
-            last = said.splitlines()[-1]
+            message = self.stood_still.get(group.run.id) or str(error).strip() or type(error).__name__
+            last = message.splitlines()[-1]
             attempt = self.ledger.newest(group.run.id)
             failure = self.ledger.fail(group.run, attempt, last, "".join(traceback.format_exception(error)))
         self.failed[group.run.id] = failure

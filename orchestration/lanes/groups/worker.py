@@ -1,4 +1,4 @@
-"""What every worker of a Ray Train group does: execute the run body. Rank 0 leases, reports and stages besides."""
+"""The code of every worker of a Ray Train group: executes the run body. Rank 0 also leases, reports and stages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupKind:
-    """What the worker groups of a launch have in common. gpus and memory, in bytes: per worker.
+    """The settings that all worker groups of a launch share. gpus and memory (bytes): per worker.
 
-    folder: as `started_in` has it.
+    folder: from `started_in`.
     """
 
     body: Body
@@ -45,7 +45,7 @@ class GroupKind:
 
 
 def train(config: dict[str, Any]) -> None:
-    """What every worker of a group does. An error that is certain to come back ends the run without a retry."""
+    """Execute a run as one worker of its group. An error that is certain to recur ends the run without a retry."""
     import ray
     from ray.train import get_context
 
@@ -59,18 +59,18 @@ def train(config: dict[str, Any]) -> None:
         return
     rank = get_context().get_world_rank()
 
-    def at(words: str) -> None:
+    def report_place(words: str) -> None:
         config["board"].sign.remote(run.id, rank, words)
 
     ray.get(config["board"].begin.remote(run.id, rank, ray.util.get_current_placement_group()))
     threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
-    attempt = _agreed(ledger.lease(run.id) if rank == 0 else 0)
+    attempt = _of_rank_0(ledger.lease(run.id) if rank == 0 else 0)
     try:
         go_to(kind.folder)
         scratch = _checkpoints(ledger, run.id, attempt)
         world = _world(kind, run, scratch, config["board"])
         job = Job(runs=(run,))
-        if _agreed(int(rank == 0 and ledger.trained(run))):  # the driver may commit it between two ranks' looks
+        if _of_rank_0(int(rank == 0 and ledger.trained(run))):  # the driver may commit between two ranks' looks
             job, _ = with_models(job, ledger)
         meter = Meter(world.device, run.precision, gpus=kind.gpus, workers=world.size)
         threading.Thread(target=_watch, args=(meter,), daemon=True).start()
@@ -78,61 +78,61 @@ def train(config: dict[str, Any]) -> None:
         for result, is_new in billed(results, ledger):
             if rank == 0 and is_new:
                 ledger.stage(result, attempt)
-            at("after its training" if isinstance(result, Trained) else f"after scoring {result.task}")
-        at("waiting for the others to end")
+            report_place("after its training" if isinstance(result, Trained) else f"after scoring {result.task}")
+        report_place("waiting for the others to end")
         _leave(scratch, kind)
     except Stopped:
-        return  # the driver hears that the group has ended, and its next call goes on from the checkpoint
+        return  # the group ends; the next start of the run continues from the checkpoint
     except Exception as error:
-        what = problem(error)
-        if what.final:
-            ledger.fail(run, attempt, what.message, what.traceback, final=True)
+        why = problem(error)
+        if why.final:
+            ledger.fail(run, attempt, why.message, why.traceback, final=True)
         raise
 
 
 def _end_when_told(board: Any, run_id: str) -> None:
-    """End this process, whatever it waits for, once the board says that its group stands still."""
+    """Exit this process, even if it hangs, once the driver has ended its group through the board."""
     import ray
 
     while True:
         time.sleep(POLL_SECONDS)
-        with suppress(ray.exceptions.RayError):  # a board that died comes again, and knows nothing
+        with suppress(ray.exceptions.RayError):  # a board that died is restarted empty
             if ray.get(board.ended.remote(run_id)):
                 os._exit(1)
 
 
 def _watch(meter: Meter) -> None:
-    """Look at its counters also where no step does, while a long task is scored."""
+    """Read the meter's counters regularly, also while a long task is scored and no steps do so."""
     while True:
         time.sleep(POLL_SECONDS)
         meter.watch()
 
 
-def _agreed(number: int) -> int:
-    """Rank 0's number, on every rank; all must ask."""
-    return int(_sent(number).item())
+def _of_rank_0(number: int) -> int:
+    """Rank 0's number, on every rank. Every rank must call it."""
+    return int(_broadcast(number).item())
 
 
-def _sent(number: int) -> Tensor:
-    """Rank 0's number on every rank's device, (1,), once that comes to it."""
+def _broadcast(number: int) -> Tensor:
+    """Rank 0's number as a tensor (1,) on every rank's device, without waiting for it."""
     import torch
     from ray.train.torch import get_device
 
-    shared = torch.full((1,), number, device=get_device())  # made there: a copy would wait for it
+    shared = torch.full((1,), number, device=get_device())  # made on the device: a copy would wait for it
     torch.distributed.broadcast(shared, src=0)
     return shared
 
 
 def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
-    """The folder for checkpoints; what the group reported last is in it unless something was there already.
+    """The folder for checkpoints; an empty one is filled with the checkpoint that the group reported last.
 
-    Beside a local ledger it is one folder for all workers and outlives the group; else one per machine.
+    With a local ledger all workers share one folder, which outlives the group; otherwise each machine has one.
     """
     import torch
     from ray.train import get_checkpoint, get_context
 
     context, reported = get_context(), get_checkpoint()
-    for turn in (True, False):  # rank 0 first: a folder that all share is complete when the others look
+    for turn in (True, False):  # rank 0 first, so that a shared folder is complete when the others look
         if turn == (context.get_world_rank() == 0):
             folder = ledger.scratch(run_id, attempt) or private(ledger, run_id, attempt)
             folder.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ def _checkpoints(ledger: Ledger, run_id: str, attempt: int) -> Path:
 
 
 def _leave(scratch: Path, kind: GroupKind) -> None:
-    """Remove a machine's own checkpoints when all workers are done; those beside a ledger go with the commit."""
+    """Remove a machine's own checkpoints when all workers are done; those in a ledger go with the commit."""
     import torch
     from ray.train import get_context
 
@@ -162,28 +162,28 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
     from trainers.engine.transfers import Arriving
     from trainers.engine.world import World
 
-    rank, size, told = get_context().get_world_rank(), get_context().get_world_size(), 0.0
+    rank, size, reported = get_context().get_world_rank(), get_context().get_world_size(), 0.0
     assert size == run.world_size, "a run's identity holds the size of its group"
     bell = board.stopped.remote() if rank == 0 else None
 
     def report(progress: Progress) -> None:
-        nonlocal told
-        if time.monotonic() - told >= POLL_SECONDS:
-            told = time.monotonic()
+        nonlocal reported
+        if time.monotonic() - reported >= POLL_SECONDS:
+            reported = time.monotonic()
             board.sign.remote(run.id, rank, place_of(progress), repr(progress))
             if rank == 0:
                 board.write.remote(run.id, progress)
 
     def save(folder: Path, step: int) -> None:
-        """Ray Train puts the files of all folders together."""
+        """Report the checkpoint to Ray Train, which merges the files of all ranks' folders."""
         meet({"step": step}, checkpoint=Checkpoint.from_directory(scratch) if world.keeps_scratch else None)
 
     earlier: Arriving | None = None
 
     def stopping() -> bool:
-        """What rank 0 heard a step ago: to hear what it hears now would wait for all that the cards are at."""
+        """What rank 0 knew one step ago, as reading what it knows now would wait for the GPUs."""
         nonlocal earlier
-        last, earlier = earlier, Arriving(_sent(int(rank == 0 and _rang(bell))))
+        last, earlier = earlier, Arriving(_broadcast(int(rank == 0 and _rang(bell))))
         return last is not None and bool(last.read()[0])
 
     world = World(
@@ -204,12 +204,12 @@ def _world(kind: GroupKind, run: Run, scratch: Path, board: Any) -> World:
 
 
 def _is_of_machine(scratch: Path, kind: GroupKind) -> bool:
-    """Whether every machine has a folder of its own, as with a remote ledger."""
+    """True if every machine has its own scratch folder, as with a remote ledger."""
     return not scratch.is_relative_to(kind.url)
 
 
 def _rang(bell: Any) -> bool:
-    """Whether the board has answered with yes. A board that is gone for good never will."""
+    """True if the board has answered that the driver wants to stop; False also if the board is gone."""
     import ray
 
     answered, _ = ray.wait([bell], timeout=0)

@@ -1,4 +1,4 @@
-"""From a lane's staging into the ledger: what is committed, what failed, and what goes back to the queue."""
+"""Commits what lanes have staged, records failures, and puts runs back into the queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Commits:
-    """What comes of the runs of a pool. queue: the pool's, where a run goes that is to be looked at once more."""
+    """Collects the outcomes of a pool's runs. queue: the pool's, for runs that must be looked up again."""
 
     def __init__(
         self, ledger: Ledger, desk: Desk, queue: deque[Queued], on_event: Callable[[Event], None]
@@ -32,38 +32,38 @@ class Commits:
         self._failed: dict[str, Failure] = {}
 
     def outcome(self, *, stopped: bool) -> Outcome:
-        """What has come since the last call."""
+        """The outcome since the last call."""
         outcome = Outcome(finished=tuple(self._finished), failed=self._failed, stopped=stopped)
         self._finished, self._failed = [], {}
         return outcome
 
     def take(self, held: Held, state: LaneState) -> None:
-        """Commit what a lane says that it has staged."""
+        """Commit what a lane reports as staged."""
         runs = {run.id: run for run in held.owed()}
         for (entry, attempt), seconds in state.staged.items():
             if held.attempts.get(run_of(entry)) == attempt and entry in held.lacking[run_of(entry)]:
                 self._commit(held, runs[run_of(entry)], entry, seconds, is_staged=True)
 
     def take_staged(self, held: Held) -> None:
-        """Commit by what lies in the ledger's staging, for a lane that cannot be asked any more."""
+        """Commit what the ledger holds as staged, for a lane that no longer answers."""
         for run in held.owed():
             for entry in run.entries:
                 if entry in held.lacking[run.id]:
                     self._commit(held, run, entry, 0.0, is_staged=False)
 
     def finish(self, run: Run, seconds: float) -> None:
-        """Nothing of it stays but its entries: a lane that was paused may have written checkpoints since."""
+        """A run is in the ledger: delete its checkpoints and lease there, then report it."""
 
-        def tell(_: None) -> None:
+        def report(_: None) -> None:
             self._finished.append(run.id)
             self.on_event(RunFinished(run=run, seconds=seconds))
 
-        self.desk.do(run.id, partial(self.ledger.forget, run.id), tell)
+        self.desk.do(run.id, partial(self.ledger.forget, run.id), report)
 
     def fail(self, held: Held, problem: Problem) -> None:
-        """Record the runs that a job still owes once its commits are done, and queue them while they may be tried.
+        """Once a job's commits are done, record its unfinished runs as failed, and queue those with tries left.
 
-        Those that another driver has taken over did not fail: what comes of them there is waited for.
+        A run that another driver has taken over did not fail; it is queued, to wait for that driver.
         """
         if held.coming:
             held.then.append(partial(self.fail, held, problem))
@@ -75,12 +75,12 @@ class Commits:
         self.desk.do((held, ""), record, partial(self._tell_failed, held, problem))
 
     def let_go(self, held: Held) -> None:
-        """Nothing stays of runs that were given up."""
+        """Delete what the ledger keeps of runs that were given up."""
         for run in held.owed():
             self.desk.do(run.id, partial(self.ledger.forget_unless_held, run.id), lambda _: None)
 
     def _commit(self, held: Held, run: Run, entry: str, seconds: float, *, is_staged: bool) -> None:
-        """One entry of a run into the ledger; with its last, the run is finished. is_staged: that is known."""
+        """Commit an entry of a run; with the last one the run is finished. is_staged: known to be staged."""
         if run.id not in held.attempts or entry in held.coming:
             return
         held.coming.add(entry)
@@ -100,7 +100,7 @@ class Commits:
         """is_there: whether the ledger has the entry now; None when nothing was staged."""
         held.coming.discard(entry)
         if is_there is False and run.id in held.attempts:
-            del held.attempts[run.id]  # another driver has leased it meanwhile: wait for what comes of that
+            del held.attempts[run.id]  # another driver has leased it meanwhile: queue it, to wait for that one
             self.queue.append(Queued((run,), held.queued.tries))
         elif is_there and run.id in held.attempts:
             held.lacking[run.id].discard(entry)
@@ -112,7 +112,7 @@ class Commits:
 
     def _record(self, run: Run, attempt: int, problem: Problem) -> Failure | None:
         if self.ledger.holds(run) or self.ledger.held_elsewhere(run.id):
-            return None  # this process was away, and another driver leased it meanwhile
+            return None  # this process was asleep, and another driver has leased or finished it
         own = problem.of(run.id)
         return self.ledger.fail(run, attempt, own.message, own.traceback, final=own.final)
 

@@ -1,4 +1,4 @@
-"""What a driver asks of a ledger, in threads of its own where each answer takes its time: no lane waits for it."""
+"""Runs a driver's requests to a slow ledger in threads, so that no lane waits for them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Work that is done in a thread, and what comes of it, which is heard in the driver's own.
+    """Does work in threads, and passes each result to a callback in the driver's thread (`hear`).
 
-    Pieces of work with one key follow one another; those of several are done at a time. Without threads each piece
-    is done and heard at once.
+    Works with the same key are done one after another, others in parallel. With 0 threads each work is done, and
+    its callback called, at once.
     """
 
     def __init__(self, threads: int) -> None:
@@ -26,11 +26,11 @@ class Desk:
 
     @property
     def busy(self) -> bool:
-        """Whether something is not heard yet."""
+        """True if work is left whose callback has not been called."""
         return bool(self._waiting)
 
     def do(self, key: Hashable, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Have work done, and `then` called with its result by `hear`."""
+        """Start the work; `hear` later calls `then` with its result."""
         if self._threads is None:
             then(work())
             return
@@ -40,7 +40,7 @@ class Desk:
             self._start(key)
 
     def hear(self, seconds: float = 0.0) -> None:
-        """Take what has come of work, waiting so long for the first. What work raised is raised here."""
+        """Call the callbacks of finished work; wait up to `seconds` for the first. Raises what the work raised."""
         wait = seconds
         while self._waiting:
             try:
@@ -51,12 +51,12 @@ class Desk:
             self._take(key, done)
 
     def finish(self) -> None:
-        """Wait until all is done and heard."""
+        """Wait until all work is done and all callbacks are called."""
         while self._waiting:
             self._take(*self._done.get())
 
     def close(self) -> None:
-        """As `finish`; no more work after that."""
+        """As `finish`, and end the threads."""
         try:
             self.finish()
         finally:
@@ -69,7 +69,7 @@ class Desk:
         self._threads.submit(work).add_done_callback(partial(self._end, key))
 
     def _end(self, key: Hashable, done: Future[Any]) -> None:
-        """In the thread that did it."""
+        """Called in the thread that did the work."""
         self._done.put((key, done))
 
     def _take(self, key: Hashable, done: Future[Any]) -> None:

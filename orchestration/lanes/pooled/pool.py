@@ -1,4 +1,4 @@
-"""The driver's side of pooled lanes: which lane gets which job, and what is done about what a lane says."""
+"""The driver's side of pooled lanes: assigns jobs to lanes, and handles the lanes' answers."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from orchestration.study.run import Job
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
 
-ASKING_SECONDS = 600.0  # for a source to ask while nothing is under way, or `stall_minutes` if longer
-LEDGER_THREADS = 32  # where the ledger is remote: 64 lanes with runs of 10 s ask it some 180 things a second
-HEAR_SECONDS = 0.02  # how often to look what came of those
-ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has done a run that this one needs too
+ASKING_SECONDS = 600.0  # how long an idle source may ask for nothing, or `stall_minutes` if longer
+LEDGER_THREADS = 32  # for requests to a remote ledger: 64 lanes with runs of 10 s need some 180 a second
+HEAR_SECONDS = 0.02  # how often to look for their answers
+ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has finished a run that this one needs too
 
 
 class Pool:
-    """Some lanes of one kind, and the queue of their jobs.
+    """Lanes of one kind, and the queue of their jobs.
 
-    start: as `Slots` has it. lease_seconds, stall_seconds: how long a lane may say nothing, and nothing new.
-    growing: there may be room for more later.
+    start: see `Slots`. lease_seconds: how long a lane may not answer. stall_seconds: how long its answers may show
+    no progress. growing: the cluster may get room for more lanes.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Pool:
         self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
         self.elsewhere = Elsewhere(ledger, on_event)
         self.source: JobSource | None = None
-        self.unasked = Stillness()  # of the source, while nothing else is under way
+        self.unasked = Stillness()  # how long the source has asked for nothing while no job runs
         self.tries, self.more = 1, False
         self.queue: deque[Queued] = deque()
         self.slots = Slots(start, ledger.url)
@@ -86,15 +86,15 @@ class Pool:
         source: JobSource | None = None,
         more: bool = False,
     ) -> Outcome:
-        """Work until every run is in the ledger or given up and the source has no more, or until asked to stop.
+        """Work until every run is committed or given up and the source has no more jobs, or until asked to stop.
 
-        more: other jobs may follow; unless asked to stop, the lanes are kept for them, until `close`.
+        more: other jobs may follow; the lanes are kept for them until `close`, unless asked to stop.
         """
         self.source, self.tries, self.more = source, tries, more
         self._queue(jobs)
         kept = False
         try:
-            self._listen(0.0)  # a lane that was kept may have died since
+            self._listen(0.0)  # notices lanes that died since the last jobs
             if (lacking := lanes - len(self.slots) - len(self.slots.given_up)) > 0:
                 self.on_event(Preparing(what=f"importing what runs need, in {lanes} lane{'s' * (lanes > 1)}"))
                 self.slots.open(lacking)
@@ -116,7 +116,7 @@ class Pool:
         return self.commits.outcome(stopped=stopped)
 
     def close(self) -> None:
-        """Commit what lies finished, then end all lanes."""
+        """Commit staged results, then end all lanes."""
         for slot in list(self.slots):
             if slot.held:
                 self.commits.take_staged(slot.held)
@@ -128,17 +128,17 @@ class Pool:
 
     @property
     def _asking(self) -> bool:
-        """Whether more jobs may come from the source."""
+        """True if more jobs may come from the source."""
         return self.source is not None and self.source.bell is not None
 
     def _expecting(self) -> bool:
-        """Whether there is work, or more may come."""
+        """True if there is work, or more may come."""
         return self._asking or bool(self.queue) or self.desk.busy or any(slot.held for slot in self.slots)
 
     # Jobs to lanes
 
     def _hand_out(self) -> None:
-        """Have the next jobs looked up, one for each lane that has nothing to do."""
+        """Look up the next jobs in the ledger, one for each idle lane."""
         for slot in self.slots:
             self._serve(slot)
 
@@ -148,7 +148,7 @@ class Pool:
             self.desk.do(slot, partial(looked_up, queued.runs, self.ledger), partial(self._begin, slot, queued))
 
     def _begin(self, slot: Slot, queued: Queued, found: Found) -> None:
-        """Give a job to the lane that it was looked up for, or back to the queue."""
+        """Give a job, once looked up, to its lane, or put it back into the queue."""
         slot.promised = False
         owing = {run.id for run in found.left}
         for run in queued.runs:
@@ -171,27 +171,27 @@ class Pool:
             self.on_event(RunStarted(run=run, lane=slot.number, attempt=found.attempts[run.id]))
 
     def _grow(self) -> None:
-        """While runs wait, ask for as many lanes more as are at work, and one at least; later give back the idle.
+        """While runs wait, request as many further lanes as are busy, at least one; later give idle lanes back.
 
-        What finds no room yet is what an autoscaler goes by; and another study may end and leave some. Once no run
-        waits and none can come it must not start machines any more, and may end those that have nothing to do.
-        Idle lanes are kept for later jobs, but not on a cluster that grows, where each might hold a machine.
+        Pending lanes make an autoscaler start machines, and use room that other studies leave. Once no run waits
+        and none can come, idle lanes are given back, so that the autoscaler can end machines. Idle lanes are kept
+        if further jobs may come, except on a growing cluster, where each might hold a machine.
         """
         idle = [slot for slot in self.slots if slot.idle]
         busy = len(self.slots) - len(idle)
         may_come = self._asking or (self.more and not self.growing)
         if self.growing and self.queue:
-            asked_for = len(idle) + len(self.slots.given_up)
-            self.slots.open(max(0, min(len(self.queue), max(1, busy)) - asked_for))
+            pending = len(idle) + len(self.slots.given_up)
+            self.slots.open(max(0, min(len(self.queue), max(1, busy)) - pending))
         elif busy and not self.queue and not may_come:
-            self.slots.give_back(idle)  # where none is busy, all is done
+            self.slots.give_back(idle)  # if none is busy, `run` ends anyway
 
     # Answers of lanes
 
     def _listen(self, seconds: float) -> None:
-        """Take all answers of lanes that are there, waiting so long for the first.
+        """Handle all answers that have come; wait up to `seconds` for the first.
 
-        To look which are there takes as long as there are lanes, however many have answered.
+        All are taken in one call, since each look goes through all lanes.
         """
         import ray
 
@@ -206,11 +206,11 @@ class Pool:
         for ref in [*first, *more]:
             if self.source and ref == bell:
                 self._queue(self.source.jobs())
-            elif ref in (slot := owners[ref]).outstanding():  # else what came before it ended that lane
+            elif ref in (slot := owners[ref]).outstanding():  # else an answer before it ended that lane
                 self._hear(slot, ref)
 
     def _hear(self, slot: Slot, ref: Any) -> None:
-        """One answer of a lane: that it is ready, how far it is, or what came of its work."""
+        """Handle one answer of a lane: that it is ready, its state, or the end of its job."""
         import ray
 
         try:
@@ -231,7 +231,7 @@ class Pool:
             self._end_work(slot, answer)
 
     def _take(self, held: Held, state: LaneState) -> None:
-        """Commit what a lane has staged, and pass on where it is."""
+        """Commit what a lane has staged, and pass its progress on as events."""
         runs = {run.id: run for run in held.owed()}
         self.commits.take(held, state)
         if state.moving and state.moving[0] in held.attempts:
@@ -241,7 +241,7 @@ class Pool:
                 self.on_event(RunLooked(run=run, progress=look))
 
     def _end_work(self, slot: Slot, state: LaneState) -> None:
-        """A lane has done its job, or failed at it: let it go on, then see to the results."""
+        """A lane's job has ended: give the lane its next job or replace it, then handle the results."""
         held, slot.held, slot.work = slot.held, None, None
         assert held is not None
         if state.problem:
@@ -259,10 +259,10 @@ class Pool:
             if self.source and not self.source.wanted(run.id):
                 slot.drop(run.id)
 
-    # Lanes, and a source, that do not go on
+    # Lanes, and a source, that make no progress
 
     def _look_after(self) -> None:
-        """Ask busy lanes how far they are; replace those that do not answer."""
+        """Poll busy lanes; replace those that do not answer."""
         import ray
 
         if self.slots.none_starts():
@@ -272,13 +272,13 @@ class Pool:
             if slot.poll is None and now - slot.polled >= POLL_SECONDS:
                 slot.ask()
             elif slot.poll is not None and now - slot.polled > self.lease_seconds:
-                answered, _ = ray.wait([slot.poll], timeout=0)  # it may be this process that was away
+                answered, _ = ray.wait([slot.poll], timeout=0)  # this process may have been asleep itself
                 if not answered:
                     message = f"its lane was silent for {self.lease_seconds:g} s"
                     self._lose(slot, message, message)
 
     def _bury(self, slot: Slot, error: Exception) -> None:
-        """The lane's process died: at work, with nothing to do, or before it was ready."""
+        """Handle the death of a lane's process, whether it was at work, idle or not ready yet."""
         if slot.ready:
             self._lose(slot, "its lane died (killed, out of memory, or its machine went away)", str(error))
         elif not self.slots.start_again(slot, error):
@@ -291,7 +291,7 @@ class Pool:
             self.commits.fail(slot.held, Problem(message=message, traceback=details, final=False))
 
     def _end_if_still(self, slot: Slot, held: Held, state: LaneState) -> None:
-        """Replace a lane that answers and comes no further: its run waits for what will not happen."""
+        """Replace a lane that answers but has made no progress for `stall_seconds`."""
         if state.problem or not (owed := held.owed()):
             return  # its job is over
         seconds = held.still.hear(repr((state.moving, sorted(state.staged))))
@@ -302,7 +302,7 @@ class Pool:
             self.on_event(Waiting(what=still_words(owed[0], seconds, place, self.stall_seconds)))
 
     def _end_if_unasked(self) -> None:
-        """A source that asks for nothing, with nothing that it asked for under way, waits for what never comes."""
+        """Raise StudyError if the source has asked for nothing for too long while no job runs."""
         idle = not self.queue and not self.desk.busy and all(slot.ready and not slot.held for slot in self.slots)
         if not idle:
             self.unasked = Stillness()

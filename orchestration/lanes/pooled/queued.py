@@ -1,4 +1,4 @@
-"""What lies in a pool's queue, whether it may begin, and what a lane that is at it still owes."""
+"""A pool's queue: jobs that wait, jobs that were looked up, and jobs that a lane works on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JobSource(Protocol):
-    """Where jobs come from while a pool works. bell: a Ray reference, ready when there are some; None: no more."""
+    """Supplies jobs while a pool works. bell: a Ray reference, ready when there are jobs; None at the end."""
 
     @property
     def bell(self) -> Any: ...
@@ -27,13 +27,13 @@ class JobSource(Protocol):
         ...
 
     def wanted(self, run_id: str) -> bool:
-        """Whether a run that was asked for is still of use."""
+        """False if the result of a run is no longer needed."""
         ...
 
 
 @dataclass
 class Queued:
-    """A job in the queue: the runs it still lacks, how often it may be tried, and when it is worth looking at."""
+    """A job in the queue: its unfinished runs, the tries left, and the time before which to leave it."""
 
     runs: tuple[Run, ...]
     tries: int
@@ -42,9 +42,10 @@ class Queued:
 
 @dataclass(frozen=True)
 class Found:
-    """What the ledger says of a job's runs, and their attempt numbers if they may begin.
+    """A job's runs as found in the ledger, with attempt numbers if they may begin.
 
-    left: those that owe something. lacking: which entries each of them owes. elsewhere: who else is at them.
+    left: unfinished runs. lacking: by run id, the entries that are missing. elsewhere: by run id, another driver
+    that is working on the run.
     """
 
     left: tuple[Run, ...]
@@ -55,10 +56,10 @@ class Found:
 
 @dataclass(eq=False)
 class Held:
-    """A job that a lane is at, with the attempt numbers of its runs that are not finished yet.
+    """A job that a lane works on, with the attempt numbers of its unfinished runs.
 
-    lacking: the entries that each of those still owes. coming: those that are being committed; then: what is to be
-    done when none is. still: for how long its lane has said the same.
+    lacking: by run id, the entries that are missing. coming: entries that are being committed. then: functions to
+    call once there are none of those. still: how long its lane has made no progress.
     """
 
     queued: Queued
@@ -73,7 +74,7 @@ class Held:
 
 
 def due(queue: deque[Queued]) -> Queued | None:
-    """Take the next job that is worth looking at now; those before it go to the end."""
+    """Take the first job whose time has come; those before it go to the end of the queue."""
     for _ in range(len(queue)):
         queued = queue.popleft()
         if time.monotonic() >= queued.not_before:
@@ -83,7 +84,7 @@ def due(queue: deque[Queued]) -> Queued | None:
 
 
 def looked_up(runs: Sequence[Run], ledger: Ledger) -> Found:
-    """Lease what is not done and nobody else is at."""
+    """Look a job's runs up, and lease the unfinished ones, unless another driver works on any of them."""
     held = ledger.held(runs)
     left = tuple(run.remaining(held) for run in runs if run.lacking(held))
     elsewhere = {run.id: other for run in left if (other := ledger.held_elsewhere(run.id))}

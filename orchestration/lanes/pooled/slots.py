@@ -1,4 +1,4 @@
-"""The lanes of a pool as processes: how one is started, replaced, asked where it stands, and given back."""
+"""The lanes of a pool as processes: starts, replaces, polls and ends them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from orchestration.study.errors import StudyError
 if TYPE_CHECKING:
     from orchestration.lanes.pooled.queued import Held
 
-START_TRIES = 3  # of a lane in a row
-STACK_SECONDS = 10.0  # for a lane that stands still to say where
+START_TRIES = 3  # failed starts in a row after which a lane is given up
+STACK_SECONDS = 10.0  # wait for the stack of a lane that makes no progress
 
 
 def start(kind: LaneKind, url: str) -> Any:
-    """A new lane's actor. DeepSpeed chooses its accelerator when it is imported, and would take a GPU that is not
-    the lane's."""
+    """Start a lane and return its actor.
+
+    DS_ACCELERATOR keeps DeepSpeed, at its import, from taking a GPU that is not the lane's.
+    """
     import ray
 
-    remote: Any = ray.remote  # its types do not know every option
+    remote: Any = ray.remote  # its type hints lack some options
     variables = variables_of(kind.threads, kind.gpus) | {"DS_ACCELERATOR": "cuda" if kind.gpus else "cpu"}
     actor = remote(
         num_cpus=kind.threads,
@@ -43,10 +45,10 @@ def start(kind: LaneKind, url: str) -> Any:
 
 @dataclass(eq=False)
 class Slot:
-    """A lane as the driver sees it. opened, polled: when it was started, and last asked how far it is.
+    """The driver's view of a lane. opened, polled: when it was started, and last polled.
 
-    promised: a job for it is being looked up. starting, work, poll: answers that are awaited from it; life: one
-    that comes with its end alone.
+    held: its job. promised: a job for it is being looked up. starting, work, poll: references to answers awaited
+    from it; life: one that comes only when it dies.
     """
 
     number: int
@@ -69,21 +71,21 @@ class Slot:
         return self.held is None and not self.promised
 
     def outstanding(self) -> list[Any]:
-        """Whatever it is at breaks off when it dies. To look at an answer more takes the driver time."""
-        at = next((ref for ref in (self.starting, self.work) if ref is not None), self.life)
-        return [ref for ref in (at, self.poll) if ref is not None]
+        """The answers to wait for; `life` only while idle, as a running call also fails when the lane dies."""
+        call = next((ref for ref in (self.starting, self.work) if ref is not None), self.life)
+        return [ref for ref in (call, self.poll) if ref is not None]
 
     def ask(self) -> None:
-        """Have it say how far it is; the answer is `poll`."""
+        """Request its state; the answer comes to `poll`."""
         self.polled = time.monotonic()
         self.poll = self.actor.state.options(concurrency_group="poll").remote()
 
     def drop(self, run_id: str) -> None:
-        """Have it give a run up."""
+        """Tell it to give a run up."""
         self.actor.drop.options(concurrency_group="poll").remote(run_id)
 
     def stack(self) -> str:
-        """The calls that it is in, for the log; "" where it cannot say."""
+        """The stack of its job, for the log; "" if it does not answer."""
         import ray
 
         with suppress(ray.exceptions.RayError):
@@ -92,10 +94,10 @@ class Slot:
 
 
 class Slots:
-    """The lanes of one kind that a pool has, each under a number of its own.
+    """The lanes of a pool, each with a number.
 
-    start: gives the actor of a new one, with the ledger at a URL. given_up: the numbers of those that died in
-    every start, and are none any more.
+    start: starts a lane for the ledger at a URL and returns its actor. given_up: the numbers of lanes that died in
+    START_TRIES starts and were not replaced.
     """
 
     def __init__(self, start: Callable[[str], Any], url: str) -> None:
@@ -112,19 +114,19 @@ class Slots:
         return len(self._slots)
 
     def open(self, lanes: int) -> None:
-        """Start so many more, under the lowest numbers that are free."""
+        """Start so many further lanes, with the lowest free numbers."""
         taken = {slot.number for slot in self._slots} | self.given_up
         self._slots += [self._start(number) for number in islice(filterfalse(taken.__contains__, count()), lanes)]
 
     def welcome(self, slot: Slot) -> None:
-        """One has become ready."""
+        """Mark a lane as ready."""
         slot.starting = None
         del self._false_starts[slot.number]
 
     def start_again(self, slot: Slot, error: Exception) -> bool:
-        """Replace one that died before it was ready. False where it has too often, and is given up.
+        """Replace a lane that died before it was ready. Return False if it did so too often and is given up.
 
-        StudyError where it was the last.
+        Raises StudyError if it was the last lane.
         """
         self._false_starts[slot.number] += 1
         if self._false_starts[slot.number] < START_TRIES:
@@ -137,9 +139,9 @@ class Slots:
         return False
 
     def none_starts(self) -> bool:
-        """True once where none has been ready for `SAID_SECONDS`, whatever became of each meanwhile.
+        """Return True, once, when no lane has been ready for `SAID_SECONDS`, even if some were restarted.
 
-        StudyError where that has lasted too long.
+        Raises StudyError after `START_SECONDS`.
         """
         if any(slot.ready for slot in self._slots):
             self._none_ready = Stillness()
@@ -148,11 +150,11 @@ class Slots:
         return self._none_ready.worth_a_word(2 * SAID_SECONDS)
 
     def replace(self, slot: Slot) -> None:
-        """End a lane's process, whatever state it is in, and start another in its place."""
+        """Kill a lane's process and start another with its number."""
         import ray
 
         ray.kill(slot.actor)
-        slot.starting = slot.work = slot.poll = slot.life = None  # nobody waits for its answers any more
+        slot.starting = slot.work = slot.poll = slot.life = None  # its answers are ignored from now on
         self._slots[self._slots.index(slot)] = self._start(slot.number)
 
     def give_back(self, slots: Sequence[Slot]) -> None:
@@ -163,7 +165,7 @@ class Slots:
             self._slots.remove(slot)
 
     def wind_down(self) -> None:
-        """Let running steps end and checkpoints be written. Another signal, or too long a wait, ends this."""
+        """Wait until running steps have ended and checkpoints are written, up to `WIND_DOWN_SECONDS`."""
         import ray
 
         busy = [slot for slot in self._slots if slot.held]

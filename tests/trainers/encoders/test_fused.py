@@ -23,7 +23,7 @@ from trainers.encoders import packing
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.fused import BIAS, put_fusing
 from trainers.encoders.tokens import Tokens
-from trainers.engine.halves import with_halves
+from trainers.engine.bf16_copies import with_bf16_copies
 from trainers.engine.meter import FUSED, counting
 from trainers.engine.world import World
 from trainers.san import settings as san_settings
@@ -127,7 +127,7 @@ def test_copies_of_three_send_each_its_own_gradient() -> None:
     for encoder, device in ((apart, "cpu"), (together, "cuda")):
         torch.manual_seed(5)
         with torch.autocast("cpu", torch.bfloat16):
-            rows = with_halves(encoder, encoder.halves(device))(TOKENS)
+            rows = with_bf16_copies(encoder, encoder.bf16_copies(device))(TOKENS)
         turned(rows).backward()
         assert not any(name in vars(own) for own in attentions(encoder) for name in (FUSED, BIAS))
     for (name, one), (_, other) in zip(apart.named_parameters(), together.named_parameters(), strict=True):
@@ -144,10 +144,13 @@ def test_copies_of_three_send_each_its_own_gradient() -> None:
 def test_a_card_alone_copies_three_as_one() -> None:
     encoder = encoder_of("bert")
     layers = len(attentions(encoder))
-    assert [len(half.of) for half in encoder.halves("cpu")] == [1] * 2 * 6 * layers
-    assert sorted(len(half.of) for half in encoder.halves("cuda:0")) == [1] * 2 * 3 * layers + [3] * 2 * layers
-    held = {id(one) for half in encoder.halves("cuda:0") for one in half.of}
-    assert held == {id(one) for half in encoder.halves("cpu") for one in half.of}
+    assert [len(copy.weights) for copy in encoder.bf16_copies("cpu")] == [1] * 2 * 6 * layers
+    assert (
+        sorted(len(copy.weights) for copy in encoder.bf16_copies("cuda:0"))
+        == [1] * 2 * 3 * layers + [3] * 2 * layers
+    )
+    held = {id(one) for copy in encoder.bf16_copies("cuda:0") for one in copy.weights}
+    assert held == {id(one) for copy in encoder.bf16_copies("cpu") for one in copy.weights}
 
 
 @pytest.mark.parametrize("name", ["key.weight", "value.bias"])
@@ -155,9 +158,9 @@ def test_what_is_not_trained_as_a_whole_is_not_fused(name: str) -> None:
     encoder = encoder_of("bert")
     first = attentions(encoder)[0]
     first.get_parameter(name).requires_grad_(False)
-    assert not any(half.module is first for half in encoder.halves("cuda"))
+    assert not any(copy.module is first for copy in encoder.bf16_copies("cuda"))
     with torch.autocast("cpu", torch.bfloat16):
-        with_halves(encoder, encoder.halves("cuda"))(TOKENS).sum().backward()
+        with_bf16_copies(encoder, encoder.bf16_copies("cuda"))(TOKENS).sum().backward()
     assert first.get_parameter(name).grad is None
     assert first.query.weight.grad is not None
 
@@ -167,7 +170,7 @@ def test_as_many_operations_are_counted() -> None:
     found = []
     for device in ("cpu", "cuda"):
         with counting(encoder) as flops, torch.autocast("cpu", torch.bfloat16):
-            with_halves(encoder, encoder.halves(device))(TOKENS).sum().backward()
+            with_bf16_copies(encoder, encoder.bf16_copies(device))(TOKENS).sum().backward()
             found.append(flops())
     assert found[0] == found[1] > 0
 
@@ -185,14 +188,14 @@ class OnACard:
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> OnACard:
     asked: list[int] = []
-    usual, halves = nn.functional.linear, Encoder.halves
+    usual, copies = nn.functional.linear, Encoder.bf16_copies
 
     def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         asked.append(len(weight))
         return usual(rows, weight, bias)
 
     monkeypatch.setattr("trainers.encoders.fused.F.linear", linear)
-    monkeypatch.setattr(Encoder, "halves", lambda encoder, device, **named: halves(encoder, "cuda", **named))
+    monkeypatch.setattr(Encoder, "bf16_copies", lambda encoder, device, **named: copies(encoder, "cuda", **named))
     return OnACard(asked)
 
 

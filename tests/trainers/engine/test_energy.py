@@ -21,7 +21,7 @@ class Machine:
     def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place, self.work = place, (100.0, 10.0)
         monkeypatch.setattr(energy, "POWER_CAP", place)
-        monkeypatch.setattr(energy, "_work", lambda: self.work)
+        monkeypatch.setattr(energy, "_cpu_seconds", lambda: self.work)
 
     def show(self, package: str, joules: float, around: int | None = None, *, name: str = "package-0") -> None:
         (self.place / package).mkdir(exist_ok=True)
@@ -45,9 +45,9 @@ def test_it_is_shared_by_work(machine: Machine) -> None:
     machine.show("intel-rapl:1", 60)
     machine.show("intel-rapl:0:0", 900)
     machine.work = (110.0, 15.0)
-    assert found.told() == {"processors": pytest.approx(15)}
+    assert found.joules() == {"processors": pytest.approx(15)}
     machine.work = (110.0, 40.0)  # clocks of processes and of processors are read one after the other
-    assert found.told() == {"processors": pytest.approx(30)}
+    assert found.joules() == {"processors": pytest.approx(30)}
 
 
 def test_the_platform_is_not_counted_beside_its_packages(machine: Machine) -> None:
@@ -58,7 +58,7 @@ def test_the_platform_is_not_counted_beside_its_packages(machine: Machine) -> No
     machine.show("intel-rapl:0", 50)
     machine.show("intel-rapl:1", 80, name="psys")
     machine.work = (110.0, 20.0)
-    assert found.told() == {"processors": pytest.approx(50)}
+    assert found.joules() == {"processors": pytest.approx(50)}
 
 
 def test_a_counter_that_begins_anew_between_two_looks_goes_on(
@@ -72,7 +72,7 @@ def test_a_counter_that_begins_anew_between_two_looks_goes_on(
         machine.show("intel-rapl:0", joules)
         found.watch()
     machine.work = (110.0, 20.0)
-    assert found.told() == {"processors": pytest.approx(40 + 80 + 80 + 80)}
+    assert found.joules() == {"processors": pytest.approx(40 + 80 + 80 + 80)}
 
 
 def test_looks_are_not_dear(machine: Machine) -> None:
@@ -83,7 +83,7 @@ def test_looks_are_not_dear(machine: Machine) -> None:
     found.watch()
     machine.show("intel-rapl:0", 95)
     machine.work = (110.0, 20.0)
-    assert found.told() == {"processors": pytest.approx(5)}
+    assert found.joules() == {"processors": pytest.approx(5)}
 
 
 @pytest.mark.parametrize("after", ["fell", "gone"])
@@ -96,9 +96,9 @@ def test_where_a_counter_says_too_little_nothing_is_told(machine: Machine, after
         machine.show("intel-rapl:0", 30)
     else:
         (machine.place / "intel-rapl:0" / "energy_uj").write_text("no number")
-    assert found.told() == {}
+    assert found.joules() == {}
     machine.show("intel-rapl:0", 95)
-    assert found.told() == {}
+    assert found.joules() == {}
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_total_has_all_its_parts(
 
 def test_a_process_that_was_waited_for_has_worked_for_us() -> None:
     """As training scripts do, behind their supervisor."""
-    _, before = energy._work()
+    _, before = energy._cpu_seconds()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert energy._work()[1] - before > 0.25
+    assert energy._cpu_seconds()[1] - before > 0.25
 
 
 def test_the_work_of_virtual_machines_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,5 +140,5 @@ def test_the_work_of_virtual_machines_counts_once(monkeypatch: pytest.MonkeyPatc
     times = namedtuple("times", "user nice system idle iowait guest guest_nice")
     told = iter([times(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), times(131.0, 20.0, 0.0, 30.0, 10.0, 100.0, 5.0)])
     monkeypatch.setattr(psutil, "cpu_times", lambda: next(told))
-    (before, _), (after, _) = energy._work(), energy._work()
+    (before, _), (after, _) = energy._cpu_seconds(), energy._cpu_seconds()
     assert after - before == 150

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from tests.workers import together
 from trainers.engine import deep_speed, loop
 from trainers.engine.loop import Diverged, Recipe, fit
-from trainers.engine.optimisation import alike_as_one, clip, parameter_groups, schedule
+from trainers.engine.optimisation import clip, merge_groups, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
@@ -213,7 +213,7 @@ def test_rates_cannot_fall_where_all_layers_are_one():
 def test_groups_that_learn_alike_are_one():
     model = Net()
     groups = parameter_groups(model, depth=2, learning_rate=1.0, layer_decay=0.5, weight_decay=0.1)
-    merged = alike_as_one(groups)
+    merged = merge_groups(groups)
     kinds = {(group["lr"], group["weight_decay"]) for group in groups}
     assert [(group["lr"], group["weight_decay"]) for group in merged] == list(
         dict.fromkeys((group["lr"], group["weight_decay"]) for group in groups)

@@ -8,7 +8,7 @@ import resource
 import pytest
 import torch
 
-from trainers.engine.memory import kept_memory
+from trainers.engine.memory import keeping_memory
 
 
 def faults(megabytes: int) -> int:
@@ -21,7 +21,7 @@ def faults(megabytes: int) -> int:
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="not glibc")
 def test_a_second_tensor_takes_the_place_of_the_first_until_training_ends() -> None:
     """A smaller one: torch asks for aligned memory, and glibc may want more room for that than a twin leaves."""
-    with kept_memory():
+    with keeping_memory():
         faults(64)
         assert faults(32) < 32 * 256 / 4  # of its pages; all, were they the system's
     assert faults(64) > 0

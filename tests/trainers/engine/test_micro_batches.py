@@ -316,7 +316,7 @@ def test_a_card_without_room_for_the_optimisers_state_says_so(
 
 
 def test_what_a_world_cannot_do_is_refused() -> None:
-    assert not MicroBatch.of(None, World(zero_stage=3)).asked
+    assert not MicroBatch.of(None, World(zero_stage=3)).divides
     assert MicroBatch.of(8, World(size=2, zero_stage=2)) == MicroBatch(8, auto=False)
     for asked, world in ((8, World(zero_stage=3)), ("auto", World(size=2)), ("auto", World(zero_stage=1))):
         with pytest.raises(ValueError, match=rf"train.micro_batch = {asked!r}\n  accepted: "):

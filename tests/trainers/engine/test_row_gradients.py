@@ -126,7 +126,7 @@ def test_a_table_that_learns_as_weights_too_has_a_dense_gradient_of_its_own() ->
 def test_frozen_and_small_tables_are_left_alone() -> None:
     model = Words()
     model.embeddings.requires_grad_(False)
-    with RowGradients(model.modules()).in_use():
+    with RowGradients(model.modules()).recording():
         assert not model.embeddings.sparse
         assert not model.positions.sparse
 
@@ -135,14 +135,14 @@ def test_frozen_and_small_tables_are_left_alone() -> None:
 def test_rows_are_clipped_as_the_dense_gradient_is(limit: float) -> None:
     rows, dense = Words(), Words()
     tables = RowGradients(rows.modules())
-    with tables.in_use():
+    with tables.recording():
         once(rows, ids(0))["square"].backward()
     once(dense, ids(0))["square"].backward()
-    tables.sum()
+    tables.sum_repeated()
     for model in (rows, dense):
         clip(model.parameters(), limit)
     assert rows.embeddings.weight.grad.is_sparse  # type: ignore[union-attr]
-    tables.lay()
+    tables.make_dense()
     for one, other in zip(rows.parameters(), dense.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-9)
 
@@ -198,14 +198,14 @@ def test_an_encoder_learns_what_it_does_by_dense_gradients(
 def laid() -> Iterator[list[int]]:
     """Counts gradients that were found as rows."""
     found: list[int] = []
-    lay = row_gradients._Table.lay
+    lay = row_gradients._Table.make_dense
 
     def heard(table: Any, gradient: Tensor) -> None:
         found.append(len(gradient.values()))
         lay(table, gradient)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(row_gradients._Table, "lay", heard)
+        patched.setattr(row_gradients._Table, "make_dense", heard)
         yield found
 
 

@@ -19,7 +19,7 @@ from trainers.cale import training as cale
 from trainers.concept import settings as concept_settings
 from trainers.concept import training as concept
 from trainers.engine import loop
-from trainers.engine.halves import halves, with_halves
+from trainers.engine.bf16_copies import bf16_copies, with_bf16_copies
 from trainers.engine.world import World
 from trainers.san import settings as san_settings
 from trainers.san import training as san
@@ -45,17 +45,17 @@ def test_a_training_is_the_one_of_autocast_alone(
 
     def heard(encode: Any, layers: Any) -> Any:
         asked.append(len(layers))
-        return with_halves(encode, layers)
+        return with_bf16_copies(encode, layers)
 
     def found() -> tuple[list[float], list[torch.Tensor]]:
         trained, curve = fit(settings, backbone, corpus(), 0, World(precision="bf16"))
         encoder = getattr(trained, "encoder", trained)
         return [one.loss for one in curve], [one.detach() for one in encoder.parameters()]
 
-    monkeypatch.setattr(loop, "with_halves", heard)
+    monkeypatch.setattr(loop, "with_bf16_copies", heard)
     losses, weights = found()
     assert asked == [3 * 6 * 2] * 3  # weight and bias of all linear layers of three of BERT's, in each step
-    monkeypatch.setattr(loop, "with_halves", lambda encode, _: encode)
+    monkeypatch.setattr(loop, "with_bf16_copies", lambda encode, _: encode)
     alone, weights_alone = found()
     assert losses == alone
     assert all(torch.equal(one, other) for one, other in zip(weights, weights_alone, strict=True))
@@ -71,6 +71,6 @@ def test_parameters_are_there_again_and_what_is_frozen_is_not_copied() -> None:
         raise RuntimeError("no memory")
 
     with pytest.raises(RuntimeError, match="no memory"):
-        with_halves(seen, halves(layer))(torch.ones(2, 4))
+        with_bf16_copies(seen, bf16_copies(layer))(torch.ones(2, 4))
     assert isinstance(layer.weight, nn.Parameter)
     assert "weight" not in vars(layer)
