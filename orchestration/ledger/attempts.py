@@ -1,4 +1,4 @@
-"""Attempts at runs: their fencing numbers, in whose name each was leased, and the checkpoints they hand on.
+"""Attempts at runs: their fencing numbers, the driver that leased each, and the checkpoints that they pass on.
 
 .attempts/<run id>/<n>      one file per lease, created exclusively
 .scratch/<run id>.<n>       checkpoints of an attempt that goes on (local ledgers)
@@ -25,12 +25,12 @@ COPY = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def lease(storage: Storage, run_id: str, driver: Driver | None) -> int:
-    """The next attempt's number. It need not survive a power cut: no older attempt does either."""
-    name = json.dumps(driver.to_dict() if driver else None).encode()
+    """Lease the next attempt and return its number. Not durable: no older attempt survives a power cut either."""
+    leased_by = json.dumps(driver.to_dict() if driver else None).encode()
     while True:
         attempt = newest(storage, run_id) + 1
         try:
-            storage.create(f"{FOLDER}/{run_id}/{attempt}", name, durable=False)
+            storage.create(f"{FOLDER}/{run_id}/{attempt}", leased_by, durable=False)
         except FileExistsError:
             continue
         return attempt
@@ -43,7 +43,7 @@ def newest(storage: Storage, run_id: str) -> int:
 
 
 def owner(storage: Storage, run_id: str, attempt: int) -> Driver | None:
-    """In whose name an attempt was leased; None in nobody's, or when its run was finished since."""
+    """The driver that leased an attempt; None if it was leased without one, or if the lease has ended."""
     try:
         fields = json.loads(storage.read(f"{FOLDER}/{run_id}/{attempt}"))
         return None if fields is None else Driver.from_dict(fields)
@@ -52,16 +52,16 @@ def owner(storage: Storage, run_id: str, attempt: int) -> Driver | None:
 
 
 def end(storage: Storage, run_id: str, attempt: int, driver: Driver | None) -> None:
-    """This driver's lease of a run ends, if it has the newest attempt.
+    """End this driver's lease of a run, if it has the newest attempt.
 
-    Else a study that lacks the run later, since a person set it aside, would wait for one that is long done.
+    Otherwise a study that needs the run again later, as after `set_aside`, would wait for this driver.
     """
     if driver is not None and owner(storage, run_id, attempt) == driver:
         storage.write(f"{FOLDER}/{run_id}/{attempt}", b"null", durable=False)
 
 
 def scratch(storage: Storage, run_id: str, attempt: int) -> Path | None:
-    """An attempt's checkpoints folder, with what the attempt before it left. None unless the ledger is local.
+    """The folder of an attempt's checkpoints, with those of earlier ones. None unless the ledger is local.
 
     The folder is renamed from attempt to attempt, so that a paused older one cannot write into it.
     """
@@ -76,7 +76,7 @@ def scratch(storage: Storage, run_id: str, attempt: int) -> Path | None:
 
 
 def keep(storage: Storage, run_id: str, attempt: int, folder: Path) -> None:
-    """Copy an attempt's checkpoints into a remote ledger; older copies go when this one is whole."""
+    """Copy an attempt's checkpoints into a remote ledger; then delete older copies."""
     copies = _copies(storage, run_id)
     number = 1 + max((k for n, k in copies if n == attempt), default=0)
     with storage.writing(_copy(run_id, attempt, number)) as room:
@@ -88,7 +88,7 @@ def keep(storage: Storage, run_id: str, attempt: int, folder: Path) -> None:
 
 
 def fetch(storage: Storage, run_id: str, into: Path) -> None:
-    """The newest whole copy of a run's checkpoints, of the newest attempt that left one; nothing without any."""
+    """Bring the newest complete copy of a run's checkpoints, if there is one, into a local folder."""
     for attempt, number in sorted(_copies(storage, run_id), reverse=True):
         name = _copy(run_id, attempt, number)
         with tempfile.TemporaryDirectory(dir=into.parent) as room:
@@ -108,7 +108,7 @@ def _copy(run_id: str, attempt: int, number: int) -> str:
 
 
 def _link(source: str, target: str) -> None:
-    """A second name for a file that is not written to any more, where the disk is the same."""
+    """Hard-link a file, which is never written again; copy it if the target is on another disk."""
     try:
         os.link(source, target)
     except OSError:
@@ -116,9 +116,9 @@ def _link(source: str, target: str) -> None:
 
 
 def clear(storage: Storage, run_id: str, newest: int) -> None:
-    """No attempt's checkpoints stay."""
+    """Delete the checkpoints of all attempts at a run."""
     if not isinstance(storage, LocalStorage):
         storage.remove(f"{SCRATCH}/{run_id}")
         return
-    for attempt in range(1, newest + 1):  # to look for them by name would be to look at those of all other lanes
+    for attempt in range(1, newest + 1):  # listing the folder would read the names of all lanes' checkpoints
         storage.remove(f"{SCRATCH}/{run_id}.{attempt}")

@@ -1,4 +1,4 @@
-"""Every small file of a ledger beside its entries, read once: which are not as they were written?"""
+"""Reads every note of a ledger beside its entries, to find those that are damaged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from orchestration.study.errors import StudyError
 
 
 def damaged_notes(storage: Storage) -> dict[str, str]:
-    """Place -> what is wrong there and what mends it, of what lies beside the entries.
+    """The damaged notes: place -> what is wrong, and the remedy.
 
-    Leases are left out: an unreadable one is nobody's, and its run is done again.
+    Leases are left out: an unreadable one counts as nobody's, and its run is done again.
     """
     found = {}
     for place, read in _reads(storage):
@@ -37,12 +37,12 @@ def damaged_notes(storage: Storage) -> dict[str, str]:
 
 
 def notes(storage: Storage) -> list[str]:
-    """The places of what lies beside the entries, damaged or not; leases left out."""
+    """The places of all notes, damaged or not, without leases."""
     return [place for place, _ in _reads(storage)]
 
 
 def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What there is to look at, each with what reads it."""
+    """The place of each note, with a function that reads it."""
     for name in _own(storage, ".declared"):
         yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
     for folder, read_of in ((failures.FOLDER, failures.read), (repeats.FOLDER, repeats.read_one)):
@@ -67,7 +67,7 @@ def _read_all(points: Points) -> None:
 
 
 def _own(storage: Storage, folder: str) -> list[str]:
-    """What lies in a folder, but for what systems leave there; "" for what is no folder, which then fails."""
+    """The names in a folder, without files of operating systems; [""] if it is no folder: reading that fails."""
     try:
         return [name for name in storage.children(folder) if not is_foreign(name)]
     except StoreAway:

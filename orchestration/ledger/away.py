@@ -1,7 +1,6 @@
-"""A store that does not answer, or lets nobody in, is told apart from what lies in it: here, and nowhere else.
+"""Tells failures of the store itself (no answer, no access) from missing and damaged files.
 
-Else an outage would be taken for a damaged file, which a person is told to move away, or for a file that is not
-there.
+Otherwise an outage would be reported as a damaged file, which a person is told to move away, or as a missing one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from corpora.store.errors import first_line
 from orchestration.study.errors import StudyError
 
-AWAY = {  # what stores raise besides OSError when they do not answer or do not let us in
+AWAY = {  # exceptions, besides OSError, by which stores' libraries report no answer or no access
     "botocore.exceptions": ("BotoCoreError", "ClientError"),
     "aiohttp": ("ClientError",),
     "azure.core.exceptions": ("AzureError",),
@@ -25,7 +24,7 @@ AWAY = {  # what stores raise besides OSError when they do not answer or do not 
 
 
 class StoreAway(StudyError):
-    """A ledger's store failed at what it was asked: it says nothing of any file. It may work another time."""
+    """A ledger's store failed to answer, which says nothing about any file. A later request may succeed."""
 
 
 def unreachable(url: str | Path, error: Exception) -> str:
@@ -38,45 +37,45 @@ def unreachable(url: str | Path, error: Exception) -> str:
 
 
 def away() -> tuple[type[Exception], ...]:
-    """What a store raises that cannot be reached; of libraries that are not loaded, nothing."""
+    """The exceptions that an unreachable store raises, of the libraries that are loaded."""
     loaded = ((sys.modules.get(module), names) for module, names in AWAY.items())
     return (OSError, StoreAway, *(getattr(module, name) for module, names in loaded if module for name in names))
 
 
 @contextmanager
 def answered(url: str | Path, *answers: type[Exception]) -> Iterator[None]:
-    """Raise StoreAway where the store fails within the block. answers: what it may raise that is none of that."""
-    told: tuple[type[Exception], ...] = (StoreAway, *answers)
+    """Turn a store's failures within the block into StoreAway. answers: exceptions that are regular answers."""
+    passed_on: tuple[type[Exception], ...] = (StoreAway, *answers)
     try:
         yield
-    except told:
+    except passed_on:
         raise
     except away() as error:
         raise StoreAway(unreachable(url, error)) from error
 
 
 def words_of(error: Exception) -> str:
-    """What the store itself said."""
+    """The first line of the store's own message."""
     return first_line(error.__cause__ if isinstance(error, StoreAway) and error.__cause__ else error)
 
 
 class Answering:
-    """A filesystem of fsspec whose methods raise StoreAway where the store fails.
+    """Wraps an fsspec filesystem so that its methods raise StoreAway if the store fails.
 
-    That a name is there, is not, or is a folder's is an answer.
+    FileNotFoundError, FileExistsError and IsADirectoryError are answers and pass through.
     """
 
     def __init__(self, filesystem: Any, url: str) -> None:
         self._filesystem, self._url = filesystem, url
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what copying and pickling look for first
+        if name.startswith("_"):  # else copying and pickling would take the filesystem's private methods
             raise AttributeError(name)
         method = getattr(self._filesystem, name)
 
         @functools.wraps(method)
-        def asked(*given: Any, **named: Any) -> Any:
+        def request(*given: Any, **named: Any) -> Any:
             with answered(self._url, FileNotFoundError, FileExistsError, IsADirectoryError):
                 return method(*given, **named)
 
-        return asked
+        return request

@@ -1,6 +1,6 @@
-"""What a chain of questions has spent: one file for each, in order, each holding the digest of the one before.
+"""The questions that a budget was spent on: one file for each, in order, each with the digest of the one before.
 
-A question that was asked keeps its answer: asked again, it spends nothing and is told the same.
+A repeated question gets its first answer and spends nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REMEDY = "the file as it was written when the question was asked; put it back fr
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """One question. says: what was claimed, whatever it is called. level: what p was held against."""
+    """One question. says: the claim's content without its name. level: the level that p was compared with."""
 
     study: str
     claim: str
@@ -35,42 +35,43 @@ class Spent:
 
 
 def ask(storage: Storage, budget: str, answer: Callable[[Sequence[Spent]], Spent]) -> Spent:
-    """Write a question down as the next one, with the answer that those before it leave room for.
+    """Record the next question, with the answer that `answer(earlier questions)` gives; return it.
 
-    A question that says the same as an earlier one is not asked again: the earlier answer is returned. Two that
-    ask at one time come one after the other.
+    If an earlier question says the same, nothing is recorded and that one is returned. Of two processes that ask
+    at the same time, one comes first and the other asks again.
     """
     while True:
         earlier = asked(storage, budget)
         new = answer(earlier)
-        known = next((one for one in earlier if one.says == new.says), None)
+        known = next((question for question in earlier if question.says == new.says), None)
         if known is not None:
             return known
-        told = asdict(new) | {"asked_at": now(), "before": _digest(earlier[-1]) if earlier else ""}
+        fields = asdict(new) | {"asked_at": now(), "before": _digest(earlier[-1]) if earlier else ""}
         with suppress(FileExistsError):
-            storage.create(f"{_folder(budget)}/{len(earlier)}.json", json.dumps(told, indent=1).encode())
-            return Spent(**told)
+            storage.create(f"{_folder(budget)}/{len(earlier)}.json", json.dumps(fields, indent=1).encode())
+            return Spent(**fields)
 
 
 def asked(storage: Storage, budget: str) -> list[Spent]:
-    """All questions, in order. LedgerError for a file that is missing, damaged or was altered since."""
+    """All questions, in order. Raises LedgerError for a file that is missing, damaged or altered."""
     found: list[Spent] = []
     for place, body in read_in_order(storage, _folder(budget), REMEDY):
         with whole(storage, place, REMEDY):
-            one = Spent(**body)
-            kept = 0 <= float(one.p) <= 1 and 0 < float(one.level) < 1 and one.shown is (one.p <= one.level)
-        if not kept or one.before != (_digest(found[-1]) if found else ""):
+            question = Spent(**body)
+            p, level = float(question.p), float(question.level)
+            valid = 0 <= p <= 1 and 0 < level < 1 and question.shown is (question.p <= question.level)
+        if not valid or question.before != (_digest(found[-1]) if found else ""):
             raise damaged(storage, place, "it, or the question before it, was altered", REMEDY)
-        found.append(one)
+        found.append(question)
     return found
 
 
-def _digest(one: Spent) -> str:
-    return hashlib.sha256(json.dumps(asdict(one), sort_keys=True).encode()).hexdigest()
+def _digest(question: Spent) -> str:
+    return hashlib.sha256(json.dumps(asdict(question), sort_keys=True).encode()).hexdigest()
 
 
 def _folder(budget: str) -> str:
-    """StudyError for a name under which no folder can lie, such as `..`."""
+    """The folder of a budget. Raises StudyError for a name that no folder can have, such as `..`."""
     place = quote(budget, safe="", errors="replace")
     if not budget.isprintable() or not is_path_component(place):
         raise StudyError(f"budget {cut(printable(budget), 60)}\n  accepted: {NAME_WORDS}")

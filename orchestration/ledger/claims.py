@@ -1,4 +1,4 @@
-"""What a study claimed before its first run started: written once, so that later claims show as exploratory."""
+"""The claims that a study declared before its first run: written once, so that later ones are exploratory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ REMEDY = "the file as it was written before the first run; put it back from a co
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The first claims of a study.
-
-    digest is their SHA-256 and declared_at the time, ISO 8601 in UTC.
-    """
+    """The claims that a study declared first. digest: their SHA-256. declared_at: ISO 8601 in UTC."""
 
     study: str
     claims: tuple[Mapping[str, Any], ...]
@@ -32,16 +29,16 @@ class Declaration:
 
 
 def declare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
-    """Write the claims down unless the study has some already; either way give those that came first."""
+    """Record the claims, unless the study has recorded claims already; return the recorded ones."""
     with suppress(FileExistsError):
         storage.create(_place(study), _content(study, claims))
-    return _standing(storage, study)
+    return _recorded(storage, study)
 
 
 def redeclare(storage: Storage, study: str, claims: Sequence[Mapping[str, Any]]) -> Declaration:
-    """Write the claims down over the first ones: for whoever knows that nothing of what changes was seen."""
+    """Replace the recorded claims. The caller ensures that no result on a changed claim was seen."""
     storage.write(_place(study), _content(study, claims))
-    return _standing(storage, study)
+    return _recorded(storage, study)
 
 
 def _content(study: str, claims: Sequence[Mapping[str, Any]]) -> bytes:
@@ -50,14 +47,14 @@ def _content(study: str, claims: Sequence[Mapping[str, Any]]) -> bytes:
     return sealed(body, _place(study))
 
 
-def _standing(storage: Storage, study: str) -> Declaration:
+def _recorded(storage: Storage, study: str) -> Declaration:
     first = declared(storage, study)
     assert first is not None
     return first
 
 
 def declared(storage: Storage, study: str) -> Declaration | None:
-    """The first claims of a study; None before its first run. Raises LedgerError when they were altered since."""
+    """The claims that a study declared first; None before its first run. LedgerError if they were altered."""
     place = _place(study)
     try:
         body = read_note(storage, place, REMEDY)
@@ -73,7 +70,7 @@ def declared(storage: Storage, study: str) -> Declaration | None:
 
 
 def _claim(written: Mapping[str, Any]) -> dict[str, Any]:
-    """One claim; what is none fails here, and not where it is used."""
+    """A claim from its JSON form. Checks it, so that a damaged file is reported when it is read."""
     claim = dict(written)
     if not isinstance(claim.get("says", {}), dict):
         raise ValueError("a claim's says is no object")
@@ -88,7 +85,7 @@ def _are_seeds(written: Any) -> bool:
 
 
 def every(storage: Storage) -> Iterator[Declaration]:
-    """The first claims of all studies; those that were altered since are left out."""
+    """The first claims of all studies; files that were altered are left out."""
 
     def intact(name: str) -> Declaration | None:
         with suppress(LedgerError):
@@ -96,7 +93,7 @@ def every(storage: Storage) -> Iterator[Declaration]:
         return None
 
     found = in_parallel(intact, sorted(storage.children(".declared")), storage.at_once)
-    return (one for one in found if one is not None)
+    return (declaration for declaration in found if declaration is not None)
 
 
 def _place(study: str) -> str:

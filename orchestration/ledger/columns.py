@@ -1,7 +1,7 @@
-"""Columns of parquet files, each decoded once: the runs of a study name the same items in the same order.
+"""Decodes equal columns of parquet files once: the runs of a study name the same items in the same order.
 
-A column is taken for one that was decoded before where its bytes in the file are the same, and all by which they
-are read. So nothing is taken on trust: the file was read whole, and held against its seal, before it comes here.
+A decoded column is reused if its stored bytes and encoding are equal. The file was read completely and checked
+against its seal before.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-KEPT = 8  # of each column, those decoded last: the tasks of a study name their items each in its own way
-MEASURED = "value"  # the column that no two files share: never taken for another
+KEPT = 8  # decoded versions kept of each column: each task of a study has its own item names
+MEASURED = "value"  # the column that differs in every file, and is not kept
 
 
 class OtherColumns(ValueError):
-    """A file with other columns than its kind has."""
+    """A file has other columns than expected."""
 
 
 class DecodedColumns:
-    """What was decoded of each column, by its name: (bytes and how they are read, column), the newest last."""
+    """A cache of decoded columns. By column name: (stored bytes and encoding, column), the newest last."""
 
     def __init__(self) -> None:
         self._known: dict[str, deque[tuple[Any, pa.ChunkedArray]]] = {}
@@ -34,7 +34,7 @@ class DecodedColumns:
 
         Raises OtherColumns; ArrowException, OSError, ValueError, OverflowError or LookupError for no such file.
         """
-        # not pq.read_table: it imports pyarrow.dataset and with that pandas, a quarter second of every look
+        # not pq.read_table: it imports pyarrow.dataset and with it pandas, which takes a quarter second
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         stored = file.schema_arrow
         if stored.names != schema.names:
@@ -47,7 +47,7 @@ class DecodedColumns:
         }
         columns = {name: self._decoded(name, key) for name, key in keys.items()}
         if lacking := [name for name in stored.names if columns.get(name) is None]:
-            read = file.read(columns=lacking, use_threads=False)  # to share it out takes longer than to read it
+            read = file.read(columns=lacking, use_threads=False)  # threads cost more than they save
             for name in lacking:
                 columns[name] = read[name].cast(schema.field(name).type)
                 if name in keys:
@@ -55,7 +55,7 @@ class DecodedColumns:
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def distinct(self, column: pa.ChunkedArray) -> list[Any]:
-        """What the rows of a column hold, each once, in the order of first appearance."""
+        """The distinct values of a column, in the order of first appearance."""
         values = next((values for known, values in self._distinct if known.equals(column)), None)
         if values is None:
             values = column.unique().to_pylist()
@@ -68,9 +68,9 @@ class DecodedColumns:
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers, (M,); nan where one is null. Not to be written to: it may be the column's own memory.
+    """A column of numbers as an array (M,), with nan for null. Do not write to it: it may share memory.
 
-    As its `to_numpy`, which imports pandas: a quarter of a second of every look.
+    Not the column's `to_numpy`, which imports pandas: a quarter of a second.
     """
     filled = column.fill_null(math.nan) if column.null_count else column
     chunks = [np.from_dlpack(chunk) for chunk in filled.chunks]
@@ -78,7 +78,7 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _chunk(column: Any, content: bytes) -> tuple[Any, ...]:
-    """The bytes of one column in one group of rows, and how they are decoded."""
+    """The stored bytes of one column in one row group, and their encoding."""
     begin = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
     stored = content[begin : begin + column.total_compressed_size]
     return stored, column.physical_type, column.compression, column.encodings, column.num_values

@@ -1,4 +1,4 @@
-"""Who drives a study: one process at a time, known to the ledger by host, process id and start time."""
+"""The lock of a study: one process at a time drives it, identified by host, process id and start time."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ from orchestration.ledger.notes import NUMBER, damaged, note_if_there
 from orchestration.ledger.storage import Storage, reached
 from orchestration.study.errors import StudyError
 
-BEAT_SECONDS = 5.0  # how often a driver says that it lives
-STALE_SECONDS = 60.0  # a driver out of our sight that said nothing for so long is taken for dead
-LOOKED_AT_BEATS = 2.5  # how long a lock is watched that seems stale, or is of a clock that cannot be right
-RELEASED = 0.0  # the beat of a driver that has let go
+BEAT_SECONDS = 5.0  # how often a driver renews its lock with the time (a beat)
+STALE_SECONDS = 60.0  # a driver on another machine without a beat for so long is taken for dead
+LOOKED_AT_BEATS = 2.5  # how many beats a lock is watched that seems stale, or whose clock seems wrong
+RELEASED = 0.0  # the beat of a lock that its driver has released
 REMEDY = "a driver's lock; delete the file once nobody runs the study"
 
-# Of drivers that were watched, by ledger: the seconds by which their clock is behind, or the last beat there was.
+# Of drivers that were watched, by ledger: the seconds by which a living one's clock is behind; a dead one's last
+# beat.
 _clocks: dict[tuple[str, Driver], float] = {}
 _last_beats: dict[tuple[str, Driver], float] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Driver:
-    """A process that drives a study. started, in seconds since 1970, tells two processes of one id apart.
+    """A process that drives a study. started, in seconds since 1970, tells apart two processes of one id.
 
-    space: where its process id means something, "" where that is not known: containers may share a host's name.
+    space: the boot and container within which its process id is unique, as containers may share a host's name; ""
+    if unknown.
     """
 
     study: str
@@ -71,13 +73,13 @@ def this_process(study: str) -> Driver:
 
 @contextmanager
 def driving(storage: Storage, study: str) -> Iterator[Driver]:
-    """Hold the study in this ledger: nobody else drives it until the block ends.
+    """Hold the study in this ledger, so that nobody else drives it until the block ends.
 
-    Raises StudyError, naming process and host, while another living process holds it. The lock of a dead process
-    that was of this machine's own is taken over at once, any other after `STALE_SECONDS` without a sign of life;
-    and after a look at whether it gives one, since clocks differ. So is one here whose process id lives and began
-    at another time: it was given again, or the clock was set. StudyError too when the ledger cannot be reached, or
-    the lock is damaged.
+    Raises StudyError, naming process and host, while another living process holds it; also if the ledger cannot be
+    reached, or the lock is damaged. The lock of a dead process of this machine is taken over at once. A lock of
+    another machine is taken over after `STALE_SECONDS` without a beat, and, since clocks differ, after watching it
+    for some beats. A lock of this machine whose process id lives with another start time is watched too: the id
+    was reused, or the clock was set.
     """
     driver = this_process(study)
     with reached(storage.url):
@@ -89,21 +91,21 @@ def driving(storage: Storage, study: str) -> Iterator[Driver]:
         yield driver
     finally:
         done.set()
-        beats.join(STALE_SECONDS)  # a store that hangs keeps it from nothing else: the lock is stale by then
-        with suppress(*away()):  # what ended the block is the better news; a dead process holds nothing
-            storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver counts on from it
+        beats.join(STALE_SECONDS)  # if the store hangs for longer, the lock is stale anyway
+        with suppress(*away()):  # must not hide an error of the block; an unreleased lock becomes stale
+            storage.write(place, _lock(driver, RELEASED))  # not removed: the next driver's number follows it
 
 
 def is_driving(storage: Storage, driver: Driver) -> bool:
-    """Whether this very process still holds its study and lives, as far as its clock can be believed."""
+    """True if this process still holds its study and is alive, as far as its clock can be trusted."""
     held = holder(storage, driver.study)
     return held is not None and held[1] == driver and _alive(storage, *held)
 
 
 def require_hold(storage: Storage, driver: Driver) -> None:
-    """Raises StudyError when another process has taken the driver's study over.
+    """Raise StudyError if another process has taken the driver's study over.
 
-    A process that was paused, on a host that slept, cannot know of it before it looks.
+    A process that was paused, as on a sleeping host, learns of it only by this check.
     """
     held = holder(storage, driver.study)
     if held is not None and held[1] != driver:
@@ -116,11 +118,10 @@ def require_hold(storage: Storage, driver: Driver) -> None:
 
 
 def _claim(storage: Storage, driver: Driver) -> str:
-    """Create the next number in the study's folder: of several that find a stale lock, one succeeds.
+    """Create the next numbered lock in the study's folder; of several processes that try, one succeeds.
 
-    Numbers only grow: the newest lock is never removed, and who holds a lower one does not hold the study. So a
-    process that was slow, and creates a number that others have used and left behind, finds that out by looking
-    once more.
+    Numbers only grow: the newest lock is never removed, and only its holder holds the study. A slow process may
+    create a number that others have used and deleted; it finds a newer one when it lists the folder again.
     """
     folder = _folder(driver.study)
     while True:
@@ -132,7 +133,7 @@ def _claim(storage: Storage, driver: Driver) -> str:
         try:
             storage.create(place, lock)
         except FileExistsError:
-            if holder(storage, driver.study) != (number, driver, now):  # else the answer to it was lost
+            if holder(storage, driver.study) != (number, driver, now):  # if equal, our request had succeeded
                 continue
         numbers = _numbers(storage, driver.study)
         for older in (other for other in numbers if other < max(numbers)):
@@ -143,7 +144,7 @@ def _claim(storage: Storage, driver: Driver) -> str:
 
 
 def _require_refusal(storage: Storage, place: str, lock: bytes) -> None:
-    """StudyError for a store that puts a file in place of another, when it is told that there may be none."""
+    """Raise StudyError if the store lets `create` replace an existing file."""
     with suppress(FileExistsError):
         storage.create(place, lock, durable=False)
         raise StudyError(
@@ -154,16 +155,16 @@ def _require_refusal(storage: Storage, place: str, lock: bytes) -> None:
 
 
 def holder(storage: Storage, study: str) -> tuple[int, Driver, float] | None:
-    """The newest lock of a study: its number, its driver, and when that last said it lives. None before the first.
+    """The newest lock of a study: its number, its driver, and the driver's last beat; None before the first.
 
-    LedgerError for one that is damaged.
+    Raises LedgerError if it is damaged.
     """
     missing = 0
     while (newest := max(_numbers(storage, study), default=0)) != missing:
         held = note_if_there(storage, f"{_folder(study)}/{newest}", REMEDY, _held)
         if held is not None:
             return newest, *held
-        missing = newest  # a newer one has taken its place since
+        missing = newest  # probably deleted by a newer lock's driver: list again
     if missing:
         raise damaged(storage, f"{_folder(study)}/{missing}", "it is no file", REMEDY)
     return None
@@ -181,7 +182,7 @@ def _numbers(storage: Storage, study: str) -> list[int]:
 
 
 def _alive(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
-    """Whether the driver that holds a lock lives. It is watched where its last beat does not tell."""
+    """True if the driver that holds a lock is alive; its lock is watched if the last beat does not tell."""
     if _last_beats.get((storage.url, driver)) == beat:
         return False
     lives = _lives(driver, beat, _clocks.get((storage.url, driver)))
@@ -189,28 +190,29 @@ def _alive(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
 
 
 def _lives(driver: Driver, beat: float, behind: float | None) -> bool | None:
-    """Whether a driver lives. behind: so many seconds is its clock behind this one; None before it was watched.
+    """True or False if the driver is known to be alive or dead, None if unknown.
 
-    None where that does not tell: a beat long ago, or ahead of this clock; here, another start than the lock has.
+    Unknown: the last beat is long ago or in the future; or a process of this machine has the id with another start
+    time. behind: the seconds by which its clock is behind this one; None before it was watched.
     """
     if beat == RELEASED:
         return False
     if _is_near(driver):
         try:
             process = psutil.Process(driver.pid)
-            if process.status() == psutil.STATUS_ZOMBIE:  # killed, and nobody has asked yet what became of it
+            if process.status() == psutil.STATUS_ZOMBIE:  # dead, but not yet waited for by its parent
                 return False
             if abs(process.create_time() - driver.started) < 1.0:
                 return True
         except psutil.NoSuchProcess:
             return False
-        if behind is None:  # the clock was set, or another process has its number by now
+        if behind is None:  # the clock was set, or the id was reused
             return None
     return True if abs(time.time() - beat - (behind or 0.0)) < STALE_SECONDS else None
 
 
 def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
-    """Watch a lock for some beats: whatever its driver's clock says, one that lives writes another time."""
+    """Watch a lock for some beats and return whether a new one comes, whatever its clock says."""
     seconds = LOOKED_AT_BEATS * BEAT_SECONDS
     apart = abs(time.time() - beat)
     where = "before" if beat < time.time() else "after"
@@ -225,7 +227,7 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
         time.sleep(seconds / 10)
         held = holder(storage, driver.study)
         if held is None or held[:2] != (number, driver) or held[2] == RELEASED:
-            return False  # somebody else's by now: the caller looks again
+            return False  # another driver's by now: the caller reads the newest lock again
         if held[2] != beat:
             _clocks[storage.url, driver] = time.time() - held[2]
             return True
@@ -234,15 +236,15 @@ def _beats(storage: Storage, number: int, driver: Driver, beat: float) -> bool:
 
 
 def _is_near(driver: Driver) -> bool:
-    """Whether its process id means something to this process."""
+    """True if its process id can be looked up from this process."""
     return (driver.host, driver.space) == (socket.gethostname(), _space())
 
 
 @cache
 def _space() -> str:
-    """Where this process's id means something: this boot of this kernel, and the container in it.
+    """The scope within which this process's id is unique: the boot of the kernel, and the container.
 
-    Off Linux there are no containers that share a kernel, and the host's name says it all.
+    On other systems than Linux no containers share a kernel, and the host's name suffices.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -252,15 +254,15 @@ def _space() -> str:
 
 
 def _beat(storage: Storage, place: str, driver: Driver, done: threading.Event) -> None:
-    """Say that the driver lives, until it is done. A store that is away for a while is told of once."""
-    said = False
+    """Renew the lock until `done` is set. The first failure of the store is printed."""
+    reported = False
     while not done.wait(BEAT_SECONDS):
         try:
             storage.write(place, _lock(driver, time.time()))
         except away() as error:
-            if not said:
+            if not reported:
                 print(f"ledger {storage.url} is away, trying on: {words_of(error)}", file=sys.stderr, flush=True)
-            said = True
+            reported = True
 
 
 def _lock(driver: Driver, beat: float) -> bytes:
@@ -273,7 +275,7 @@ def _folder(study: str) -> str:
 
 def _refusal(storage: Storage, holder: Driver, beat: float) -> str:
     apart = beat - time.time()
-    here = _is_near(holder)  # one clock: it is only silent
+    here = _is_near(holder)  # its clock is ours, so that a difference only means silence
     clock = f" (its clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this one)"
     return (
         f"ledger {storage.url}: the study {holder.study} is being run by {_named(holder)}"

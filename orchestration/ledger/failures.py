@@ -1,4 +1,4 @@
-"""How runs failed that were not done since.
+"""Records of runs whose last attempt failed.
 
 .failures/<run id>.json     the last attempt that failed; <run id>.log its traceback
 """
@@ -19,9 +19,9 @@ FOLDER = ".failures"
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The last attempt of a run that failed.
+    """A run's last attempt, which failed.
 
-    error is one line, log the place of its traceback, at ISO 8601. final: it would fail the same way again;
+    error: one line. log: the place of the traceback. at: ISO 8601. final: another attempt would fail the same way;
     then further lines of `error` say what is accepted.
     """
 
@@ -35,7 +35,7 @@ class Failure:
 
 
 def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, *, final: bool) -> Failure:
-    """Record that an attempt failed; an earlier one's record is replaced."""
+    """Record that an attempt failed, replacing the record of an earlier one."""
     at = now()
     body = {"run": run.to_dict(), "attempt": attempt, "error": error, "at": at, "final": final}
     place = f"{FOLDER}/{run.id}.json"
@@ -45,19 +45,19 @@ def write(storage: Storage, run: Run, attempt: int, error: str, traceback: str, 
 
 
 def read(storage: Storage, run_id: str) -> Failure | None:
-    """How a run's last attempt failed; None without a record. LedgerError for a damaged one."""
+    """The record of a run's failure; None without one. Raises LedgerError if it is damaged."""
     place = f"{FOLDER}/{run_id}.json"
     remedy = f"no such file, and run {run_id} counts as not tried: delete it"
     return note_if_there(storage, place, remedy, partial(_failure, storage, run_id))
 
 
 def ids(storage: Storage) -> list[str]:
-    """The runs that a record names."""
+    """The ids of runs with a record."""
     return [name.removesuffix(".json") for name in storage.children(FOLDER) if is_of_a_run(name)]
 
 
 def remove(storage: Storage, run_id: str) -> None:
-    """The run is done."""
+    """Delete the record of a run that is done."""
     storage.unlink(f"{FOLDER}/{run_id}.json")
     storage.unlink(f"{FOLDER}/{run_id}.log")
 
@@ -75,10 +75,10 @@ def _failure(storage: Storage, run_id: str, body: Mapping[str, Any]) -> Failure:
 
 
 def _run(run_id: str, fields: Mapping[str, Any]) -> Run:
-    """The run that a record is named by, whose seal does not tell in old ledgers."""
+    """The run in a record. ValueError if it is not that of the file's name, which old seals do not cover."""
     run = Run.from_dict(fields)
     own = former_id(fields) if "evaluate" in fields else run.id
     if own != run_id:
         raise ValueError(f"it tells of run {own}")
-    _ = run.label, run.lacking(frozenset())  # readers ask for these, of fields that are no part of the id too
+    _ = run.label, run.lacking(frozenset())  # fail here, not later, if fields outside the id are damaged
     return run

@@ -2,19 +2,19 @@
 
     <ledger>/<run id>/         a training: spec.json result.json env.json curve.parquet model/ seal.json
     <ledger>/<run id>.<scores id>/   the run's scores on one task: scores.parquet instead of curve and model
-    <ledger>/.entries/, .results/   instead of those two on an object store: see `object_storage`
-    <ledger>/.staging/         <entry>.<attempt>: whole results that the driver has not committed yet
+    <ledger>/.entries/, .results/   replace those two folders on an object store: see `object_storage`
+    <ledger>/.staging/         <entry>.<attempt>: complete results that the driver has not committed yet
     <ledger>/.attempts/        <run id>/<n>: one file per lease, created exclusively: the fencing numbers
-    <ledger>/.failures/        <run id>.json and .log of runs that failed and were not done since
-    <ledger>/.declared/        <study>.json: the claims as they stood before the first run
-    <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in their order
-    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in their order; and its end
-    <ledger>/.drivers/         who drives which study, or drove it last
-    <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts; remote: copies of them
+    <ledger>/.failures/        <run id>.json and .log of runs that failed and have not succeeded since
+    <ledger>/.declared/        <study>.json: the claims as declared before the first run
+    <ledger>/.budgets/         <budget>/<n>.json: the claims that a gate was asked about, in order
+    <ledger>/.searches/        <study>/<search>/<n>.json: the points of a search, in order, and its end
+    <ledger>/.drivers/         <study>/<n>: the lock of the process that drives a study, or drove it last
+    <ledger>/.scratch/         <run id>.<attempt>: checkpoints of running attempts; on a remote ledger, copies
     <ledger>/.train/           <run id>: Ray Train's own state of a running worker group
-    <ledger>/.doctor-<hex>/    what nodes wrote to show each other that they share it; gone when the check ends
-    <ledger>/.repeats/         <run id>.json: what came of running one run twice
-    <ledger>/.trial-<hex>/     a ledger for such a trial; gone when it ends
+    <ledger>/.doctor-<hex>/    files by which `semray doctor` checks that nodes share the ledger; temporary
+    <ledger>/.repeats/         <run id>.json: the comparison of two executions of one run
+    <ledger>/.trial-<hex>/     the temporary ledger of such a second execution
     <ledger>/.aside/           damaged entries that a person moved away
 
 An entry's folder that exists is complete. No entry is ever unpickled.
@@ -65,17 +65,17 @@ R = TypeVar("R")
 
 UNSEALED = "unsealed"
 LATER = "later"
-MODEL = "model/"  # what a sealed file's name begins with that belongs to the model
+MODEL = "model/"  # prefix of a model's files in the seal
 ENTRY = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{16})?")
-STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # all else is not ours
+STAGED = re.compile(rf"({ENTRY.pattern})\.([0-9]{{1,9}})({re.escape(PART)})?")  # other names are ignored
 
 
 class Ledger:
     """Finished runs at a local path or any fsspec URL (s3://bucket/ledger, memory://ledger).
 
-    Lanes stage, the driver commits. A commit is one atomic step, so that a run is in the ledger once or not at
-    all; an attempt older than the newest lease is refused. driver: in whose name leases are taken; set while
-    driving a study.
+    Lanes stage results, the driver commits them. A commit is atomic, so that a run is in the ledger once or not at
+    all; an attempt older than the newest lease is refused. driver: the process that takes leases; set while it
+    drives a study.
     """
 
     def __init__(self, url: str | Path, driver: Driver | None = None) -> None:
@@ -86,10 +86,10 @@ class Ledger:
 
     @property
     def remote(self) -> bool:
-        """Whether each request takes its time, and several at a time take no longer."""
+        """True for an object store, where requests are slow and worth making in parallel."""
         return self._storage.at_once > 1
 
-    # What is there
+    # Reading entries
 
     def entries(self) -> frozenset[str]:
         """The names of all entries, trainings and scores. Raises StudyError when the ledger cannot be reached."""
@@ -104,39 +104,39 @@ class Ledger:
         return self._storage.taken(entry)
 
     def held(self, runs: Iterable[Run]) -> frozenset[str]:
-        """The entries of these runs that are there, old ones among them. StudyError as `entries`.
+        """The entries of these runs that the ledger holds, under old names too. Raises StudyError as `entries`.
 
-        On an object store this takes few requests however many entries of others there are.
+        On an object store this takes few requests, however many other entries there are.
         """
-        asked = {entry for run in runs for entry in (run.former, *run.entries) if entry}
+        wanted = {entry for run in runs for entry in (run.former, *run.entries) if entry}
         with reached(self.url):
-            return frozenset(self._storage.held(asked) if asked else ())
+            return frozenset(self._storage.held(wanted) if wanted else ())
 
     def lacking(self, run: Run) -> tuple[str, ...]:
-        """The entries of a run that are not there."""
+        """The entries of a run that the ledger lacks."""
         return run.lacking(self.held([run]))
 
     def holds(self, run: Run) -> bool:
-        """Whether a run is finished: trained, and scored on all its tasks."""
+        """True if a run is finished: trained, and scored on all its tasks."""
         return not self.lacking(run)
 
     def remaining(self, run: Run) -> Run:
-        """The run with those tasks alone whose scores are not there."""
+        """The run reduced to the tasks whose scores the ledger lacks."""
         return run.remaining(self.held([run]))
 
     def trained(self, run: Run) -> bool:
-        """Whether the ledger holds a run's training, with or without its model."""
+        """True if the ledger holds a run's training, with or without its model."""
         return self.has(self._trained(run))
 
     def entries_of(self, run: Run) -> tuple[str, ...]:
-        """Where a finished run lies: its own entries, or its old one where some of those are not there."""
+        """The entries of a finished run: its own, or its one old entry if some of its own are missing."""
         if not run.former:
             return run.entries
         return run.entries_in([entry for entry in (run.former, *run.entries) if self.has(entry)])
 
     def record(self, run: Run) -> Record:
-        """A finished run, with its scores on all its tasks. KeyError when one is missing, LedgerError when
-        damaged."""
+        """A finished run with its scores on all its tasks. Raises KeyError for a missing entry, LedgerError for a
+        damaged one."""
         return replace(self.record_of(self.entries_of(run)), id=run.id, run=run)
 
     def records(self, runs: Iterable[Run]) -> dict[str, Record]:
@@ -144,33 +144,34 @@ class Ledger:
         return {record.id: record for record in self._of_each(self.record, runs)}
 
     def record_of(self, entries: Sequence[str]) -> Record:
-        """What the entries of one run hold together, its training first. KeyError or LedgerError as `record`."""
+        """The record of one run from its entries, the training first. Raises as `record`."""
         record = self.training(entries[0])
         for entry in entries[1:]:
             record = record.with_scores(self.scores(entry))
         return record
 
     def training(self, run_id: str) -> Record:
-        """What a run's training left, and what defines it. KeyError or LedgerError as `record`."""
+        """The record of a run's training, without scores. Raises as `record`."""
         return read_training(self._files(run_id))
 
     def scores(self, entry: str) -> Record:
-        """What an entry holds of a run's scores on one task. KeyError or LedgerError as `record`."""
+        """The record of a run's scores on one task. Raises as `record`."""
         return read_scores(self._files(entry))
 
     def trainings(self, run_ids: Iterable[str]) -> dict[str, Record]:
-        """What each of these trainings left, by name. KeyError or LedgerError as `record`."""
+        """The records of these trainings, by id. Raises as `record`."""
         return {record.id: record for record in self._of_each(self.training, run_ids)}
 
     def scores_of(self, entries: Iterable[str]) -> dict[str, Record]:
-        """What each of these entries holds of scores, by name. KeyError or LedgerError as `record`."""
+        """The records of these entries of scores, by entry. Raises as `record`."""
         names = list(entries)
         return dict(zip(names, self._of_each(self.scores, names), strict=True))
 
     def items(self, entry: str, held: Record | None = None) -> pa.Table:
         """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none).
 
-        held: what was read of the entry's figures. LedgerError where one that is made of items lacks them.
+        held: the entry's record, if it was read before. Raises LedgerError if items of an item-based figure are
+        missing.
         """
         files = self._files(entry, held.items_digest if held else "")
         if held is None:
@@ -178,7 +179,7 @@ class Ledger:
         return read_checked_items(files, held)
 
     def taken_for(self, entry: str) -> pa.Table | None:
-        """What items of retrieval were confused with: metric, item_id, taken_for; None where it is not known."""
+        """What retrieval items were mistaken for: metric, item_id, taken_for; None if that is not recorded."""
         return read_taken_for(self._files(entry))
 
     def curve(self, run: Run) -> pa.Table:
@@ -186,13 +187,13 @@ class Ledger:
         return self.curve_of(self._trained(run))
 
     def curve_of(self, entry: str) -> pa.Table:
-        """As `curve`, by the name of the training's entry."""
+        """As `curve`, for a training given by its entry."""
         return read_curve(self._files(entry))
 
     def files(self, entry: str) -> dict[str, bytes]:
-        """The files of an entry but its model, by name, as they were sealed.
+        """The sealed files of an entry without its model, by name; other files in its folder are left out.
 
-        Nothing else that lies there is among them. LedgerError for a link or a folder in a file's place.
+        Raises LedgerError for a link or a folder in a file's place.
         """
         files = self._files(entry)
         own = [name for name in ENTRY_FILES if files.seal is None or name in files.seal]
@@ -205,10 +206,10 @@ class Ledger:
         return {name: files.raw(name) if name == SEAL else files.read(name) for name in names}
 
     def audit(self, entry: str) -> str | None:
-        """What is wrong with an entry, for a person; None when every file is as its run wrote it.
+        """What is wrong with an entry, in words; None if every file is as its run wrote it.
 
-        KeyError when there is no such entry. "unsealed" where it is readable and was written before seals, "later"
-        where a later semray wrote it.
+        UNSEALED for a readable entry from before seals, LATER for one of a later semray. Raises KeyError if there
+        is no such entry.
         """
         self._require(entry)
         try:
@@ -221,7 +222,7 @@ class Ledger:
                 read_curve(files)
             if files.seal is None:
                 return UNSEALED
-            dropped = () if _with_model(files.seal) else (MODEL,)  # whatever is left of it
+            dropped = () if _with_model(files.seal) else (MODEL,)  # remains of a deleted model are no damage
             with self.downloads_end():
                 folder = self._storage.local(entry, self._room())
                 if folder and (broken := broken_in(folder, files.seal, apart=(SEAL, *dropped))):
@@ -237,25 +238,25 @@ class Ledger:
         return notes(self._storage)
 
     def damaged_notes(self) -> dict[str, str]:
-        """Of the files beside the entries, those that are damaged: place -> what is wrong and what mends it."""
+        """The damaged files beside the entries: place -> what is wrong, and the remedy."""
         return damaged_notes(self._storage)
 
     def model(self, run: Run) -> Path | None:
-        """The folder here of the model that a run trained, None without one. KeyError for a run not trained.
+        """A local folder with the model that a run trained, downloaded if need be; None if no model is kept.
 
-        A download lasts as long as this ledger object, or the block of `downloads_end`. LedgerError when it is not
-        as the run wrote it.
+        A download lasts as long as this ledger object, or the block of `downloads_end`. Raises KeyError for a run
+        that is not trained, LedgerError for a model that is not as the run wrote it.
         """
         return self.model_of(self._trained(run))
 
     def model_of(self, entry: str) -> Path | None:
-        """As `model`, by the name of the training's entry."""
+        """As `model`, for a training given by its entry."""
         files = self._files(entry)
         folder = self._storage.local(f"{entry}/model", self._room())
         if files.seal is None:
             return folder
         if not _with_model(files.seal):
-            return None  # it kept none, whatever lies there now
+            return None  # by the seal no model is kept; files there are remains
         if folder is None:
             raise files.damaged("model", "it is missing")
         if (broken := broken_in(folder, files.seal, MODEL)) is not None:
@@ -264,7 +265,7 @@ class Ledger:
 
     @contextmanager
     def downloads_end(self) -> Iterator[None]:
-        """What is downloaded within the block goes with its end: by one thread at a time."""
+        """Delete what is downloaded within the block at its end. Not for several threads at a time."""
         outer, self._downloads = self._downloads, None
         try:
             yield
@@ -274,20 +275,20 @@ class Ledger:
             self._downloads = outer
 
     def set_aside(self, entry: str) -> str:
-        """Move a damaged entry away, so that its run is done again. Returns where it went."""
+        """Move a damaged entry to .aside, so that its run is done again. Return its new place."""
         self._require(entry)
         with kept(self.url):
-            rests = (name.removeprefix(f"{entry}.") for name in self._storage.children(".aside"))
-            earlier = max((int(rest) for rest in rests if NUMBER.fullmatch(rest)), default=0)
+            suffixes = (name.removeprefix(f"{entry}.") for name in self._storage.children(".aside"))
+            earlier = max((int(suffix) for suffix in suffixes if NUMBER.fullmatch(suffix)), default=0)
             place = f".aside/{entry}.{earlier + 1}"
             self._storage.move(entry, place)
         return f"{self.url}/{place}"
 
-    # A run's way into the ledger
+    # Driving a study: leases, staged results, commits
 
     @contextmanager
     def drive(self, study: str) -> Iterator[list[str]]:
-        """Hold a study: no other process drives it meanwhile. Yields the run ids adopted from a driver that died.
+        """Hold a study, so that no other process drives it; yield the entries adopted from a driver that died.
 
         Raises StudyError while another living process drives the study.
         """
@@ -299,7 +300,7 @@ class Ledger:
                 self.driver = None
 
     def still_driving(self) -> None:
-        """Raises StudyError when the study that is being driven was taken over: this process was away for long."""
+        """Raise StudyError if another process took the study over, as this one was silent for too long."""
         if self.driver:
             require_hold(self._storage, self.driver)
 
@@ -317,7 +318,7 @@ class Ledger:
         return attempts.newest(self._storage, run_id)
 
     def held_elsewhere(self, run_id: str) -> Driver | None:
-        """The other living driver that is at work on this run: wait for it rather than doing it twice."""
+        """Another living driver that is working on this run, for which to wait; None if there is none."""
         newest = self.newest(run_id)
         owner = attempts.owner(self._storage, run_id, newest)
         if owner is None or owner == self.driver or not is_driving(self._storage, owner):
@@ -326,31 +327,31 @@ class Ledger:
         return owner if failure is None or failure.attempt < newest else None
 
     def scratch(self, run_id: str, attempt: int) -> Path | None:
-        """An attempt's checkpoints, with what the one before it left. None unless the ledger is local."""
+        """The folder of an attempt's checkpoints, with those of earlier ones. None unless the ledger is local."""
         return attempts.scratch(self._storage, run_id, attempt)
 
     def keep_checkpoint(self, run_id: str, attempt: int, folder: Path) -> None:
-        """Copy an attempt's checkpoints into a remote ledger, for the next attempt, wherever that is."""
+        """Copy an attempt's checkpoints into a remote ledger, for the next attempt on whatever machine."""
         attempts.keep(self._storage, run_id, attempt, folder)
 
     def checkpoint(self, run_id: str, into: Path) -> None:
-        """Bring the newest such copy into a folder; nothing where there is none."""
+        """Copy the newest kept checkpoint into a folder, if there is one."""
         attempts.fetch(self._storage, run_id, into)
 
     def stage(self, result: Result, attempt: int) -> None:
-        """Write an attempt's whole result, for the driver to commit. Called where the run executed."""
+        """Write an attempt's result, for the driver to commit. Called in the process that executed the run."""
         with self._storage.staging(_staged(result.entry, attempt)) as folder:
             write_entry(folder, result, attempt)
 
     def staged(self, entry: str, attempt: int) -> bool:
-        """Whether this attempt's result is complete."""
+        """True if this attempt's result is completely staged."""
         return self._storage.is_whole(_staged(entry, attempt))
 
     def commit(self, entry: str, attempt: int) -> bool:
-        """Make a staged result an entry; the driver alone calls this.
+        """Make a staged result an entry. Only the driver calls this.
 
-        False, and the staged result is dropped, when the entry is in the ledger already or a newer attempt at its
-        run was leased. FileNotFoundError when nothing was staged.
+        Return False, and drop the result, if the ledger holds the entry already or a newer attempt at its run was
+        leased. Raises FileNotFoundError if nothing was staged.
         """
         staged = _staged(entry, attempt)
         with kept(self.url):
@@ -361,9 +362,9 @@ class Ledger:
         return False
 
     def adopt(self) -> list[str]:
-        """Commit the complete results of drivers that died, newest attempt first; delete the partial ones.
+        """Commit the complete results of drivers that died, newest attempt first, and delete the partial ones.
 
-        Staged results of a living driver are left alone. Returns the entries that came into the ledger.
+        Staged results of living drivers are left alone. Return the committed entries.
         """
         names = (name for name in self._storage.children(".staging") if STAGED.fullmatch(name))
         orphans = [name for name in names if not self._in_use(name)]
@@ -381,7 +382,7 @@ class Ledger:
         return adopted
 
     def forget(self, run_id: str) -> None:
-        """Nothing of a run stays but its entries and its attempt numbers; this driver's lease of it ends."""
+        """End this driver's lease of a run, and delete all of the run but its entries and attempt numbers."""
         newest = self.newest(run_id)
         attempts.end(self._storage, run_id, newest, self.driver)
         failures.remove(self._storage, run_id)
@@ -389,16 +390,16 @@ class Ledger:
         attempts.clear(self._storage, run_id, newest)
 
     def forget_unless_held(self, run_id: str) -> None:
-        """As `forget`; but of a run that another living driver is at everything stays, for that one to end."""
+        """As `forget`, unless another living driver is working on the run."""
         if self.held_elsewhere(run_id) is None:
             self.forget(run_id)
 
     def size(self) -> int:
-        """Bytes of all that lies in the ledger."""
+        """Bytes of all files in the ledger."""
         return self._storage.size("")
 
     def model_size(self, run: Run) -> int:
-        """Bytes that the model of a run takes, or what is left of it; 0 for a run that is not trained."""
+        """Bytes of a run's model, or of what is left of it; 0 for a run that is not trained."""
         entry = self._trained(run)
         return self._storage.size(f"{entry}/model") if self.has(entry) else 0
 
@@ -415,100 +416,100 @@ class Ledger:
         return frozenset(run.id for run, model in zip(runs, there, strict=True) if not model)
 
     def drop_model(self, run: Run) -> None:
-        """Delete the model of a run, whose scores stay valid; a new task for it will train again.
+        """Delete a run's model. Its scores stay valid; scoring it on a new task will train it again.
 
-        KeyError or LedgerError as `record`: of an entry that cannot be read, a later semray's too, nothing goes.
+        Raises as `record`, and then deletes nothing, for an entry that cannot be read or is of a later semray.
         """
         entry = self._trained(run)
         files = self._files(entry)
         read_training(files)
         seal = files.seal
-        if seal is not None and _with_model(seal):  # first: what lies there and is not sealed is not used
+        if seal is not None and _with_model(seal):  # first, so that a half-deleted model is never used
             kept_files = {name: digest for name, digest in seal.items() if not name.startswith(MODEL)}
             self._storage.write(f"{entry}/{SEAL}", as_seal(kept_files))
         self._storage.remove(f"{entry}/model")
 
-    # What failed
+    # Failures
 
     def fail(self, run: Run, attempt: int, error: str, traceback: str, *, final: bool = False) -> Failure:
-        """Record that an attempt failed. The record goes when the run is finished."""
+        """Record that an attempt failed. The record is deleted when the run is finished."""
         with kept(self.url):
             return failures.write(self._storage, run, attempt, error, traceback, final=final)
 
     def failure(self, run_id: str) -> Failure | None:
-        """How a run's last attempt failed; None when it did not, or the run was finished since."""
+        """The failure of a run's last attempt; None if it did not fail, or if the run was finished since."""
         return failures.read(self._storage, run_id)
 
     def failed(self, among: Iterable[Run] | None = None) -> dict[str, Failure]:
-        """Runs whose last attempt failed, by id; all there are, or those among some."""
-        asked = None if among is None else {run.id for run in among}
-        ids = [run_id for run_id in failures.ids(self._storage) if asked is None or run_id in asked]
-        found = [one for one in self._of_each(self.failure, ids) if one]  # another driver may have done it since
+        """The failures of runs whose last attempt failed, by run id; of all runs, or of those in `among`."""
+        wanted = None if among is None else {run.id for run in among}
+        ids = [run_id for run_id in failures.ids(self._storage) if wanted is None or run_id in wanted]
+        found = [failure for failure in self._of_each(self.failure, ids) if failure]  # else finished since
         held = self.held(failure.run for failure in found)
         return {failure.id: failure for failure in found if failure.run.lacking(held)}
 
-    # What was claimed
+    # Declared claims
 
     def declare(self, study: str, claimed: Sequence[Mapping[str, Any]]) -> Declaration:
-        """Write a study's claims down, once; a later call changes nothing and finds out which claims are new."""
+        """Record a study's claims once. Later calls change nothing, and return which claims are new."""
         with kept(self.url):
             return claims.declare(self._storage, study, claimed)
 
     def redeclare(self, study: str, claimed: Sequence[Mapping[str, Any]]) -> Declaration:
-        """Write a study's claims down anew: nothing of what is changed in them may have been seen."""
+        """Replace a study's recorded claims. The caller ensures that no result on a changed claim was seen."""
         with kept(self.url):
             return claims.redeclare(self._storage, study, claimed)
 
     def declared(self, study: str) -> Declaration | None:
-        """The first claims of a study; None before its first run. Raises LedgerError when they were altered."""
+        """The claims that a study declared first; None before its first run. LedgerError if they were altered."""
         return claims.declared(self._storage, study)
 
     def declarations(self) -> list[Declaration]:
-        """The first claims of every study. StudyError as `entries`."""
+        """The claims that each study declared first. Raises StudyError as `entries`."""
         with reached(self.url):
             return list(claims.every(self._storage))
 
     def ask(self, budget: str, answer: Callable[[Sequence[Spent]], Spent]) -> Spent:
-        """Write a question down as the next that a budget is spent on; one that was asked keeps its answer."""
+        """Record a question as the next one that a budget is spent on. A repeated question keeps its answer."""
         with kept(self.url):
             return budgets.ask(self._storage, budget, answer)
 
-    # What was searched
+    # Searches
 
     def points(self, study: str, search: str) -> Points:
-        """A search of a study: which points it tried, and what it came to."""
+        """A search of a study: the points that it tried, and its result."""
         return Points(self._storage, study, search)
 
     def searches(self, study: str) -> list[str]:
-        """The ids of a study's searches: of every space, arm and data that it was declared with."""
+        """The ids of a study's searches, one for each space, arm and data that it ever declared."""
         return searches(self._storage, study)
 
-    # What was run twice
+    # Repeated runs
 
     def keep_repeat(self, repeat: Reproduction) -> None:
-        """Keep what came of running one run twice."""
+        """Record the comparison of two executions of one run."""
         with kept(self.url):
             repeats.write(self._storage, repeat)
 
     def repeats(self, runs: Sequence[str]) -> list[Reproduction]:
-        """What is known of these runs, by their ids."""
+        """The recorded repetitions of these runs, given by id."""
         return list(repeats.read(self._storage, runs))
 
     def remove_trial(self, name: str) -> None:
-        """Delete a ledger that was kept within this one for a trial."""
+        """Delete the temporary ledger of a repetition."""
         self._storage.remove(name)
 
     # Details
 
-    def _of_each(self, ask: Callable[[T], R], each: Iterable[T]) -> list[R]:
-        return in_parallel(ask, each, self._storage.at_once)
+    def _of_each(self, read: Callable[[T], R], each: Iterable[T]) -> list[R]:
+        return in_parallel(read, each, self._storage.at_once)
 
     def _require(self, entry: str) -> None:
         if not self.has(entry):
             raise KeyError(f"{self.url} holds no entry {entry}")
 
     def _files(self, entry: str, items_digest: str = "") -> Files:
-        """items_digest: what the entry's seal says of its items, where it was read before; then of these alone."""
+        """items_digest: the digest of the entry's items, if its seal was read before; then only items are read."""
         self._require(entry)
         place, columns = self._storage.place(entry), self._columns
 
@@ -520,11 +521,11 @@ class Ledger:
         return Files.of(entry, place, read, columns)
 
     def _trained(self, run: Run) -> str:
-        """The entry with a run's training: its own, or its old one."""
+        """The entry with a run's training, under its own name or its old one."""
         return run.former if run.former and not self.has(run.id) and self.has(run.former) else run.id
 
     def _room(self) -> Path:
-        """Where downloads go."""
+        """The folder for downloads."""
         if self._downloads is None:
             self._downloads = tempfile.TemporaryDirectory(prefix="semray-models-")
         return Path(self._downloads.name)

@@ -1,6 +1,6 @@
-"""The small files of a ledger beside its entries: failures, leases, locks, claims, points. Read with suspicion.
+"""Reads and writes the small JSON files ("notes") of a ledger beside its entries: failures, locks, claims, points.
 
-Those that say what was claimed, tried and seen hold the digest of what they say, and of where: see `sealed`.
+Notes on claims, searches and failures hold a digest of their content and place (`sealed`); reading checks it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from orchestration.study.run import RUN_ID
 T = TypeVar("T")
 
 DIGEST = "sha256"
-NUMBER = re.compile(r"[1-9][0-9]{0,8}")  # what is named so is ours; systems leave other files
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")  # file names that are ours; operating systems leave other files
 IN_ORDER = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 
 
 class LedgerError(StudyError):
-    """A file of the ledger is damaged: the message names it and what mends it."""
+    """A file of the ledger is damaged; the message names the file and a remedy."""
 
 
 class LaterFormat(LedgerError):
-    """A later semray wrote an entry: nothing is wrong with it, and nothing of it is to be done again."""
+    """An entry was written by a later semray: it is not damaged, and must not be computed again."""
 
 
 def sealed(body: Mapping[Any, Any], name: str) -> bytes:
-    """A JSON object as the file of this name, with the digest of both: two files cannot change places unseen."""
+    """A JSON object as the content of the file `name`, with a digest of both, so that exchanged files show."""
     plain = json.loads(json.dumps(dict(body)))
     return json.dumps({**plain, DIGEST: _digest(plain, name)}, indent=1).encode()
 
@@ -45,10 +45,10 @@ def _digest(body: Mapping[str, Any], name: str = "") -> str:
 
 
 def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
-    """A JSON object, without its seal. Old notes have none, or one that does not cover their name.
+    """The JSON object of a note, without its digest. Old notes have no digest, or one that leaves out their name.
 
-    FileNotFoundError when there is none; LedgerError, with the remedy, for anything else, and for one that does
-    not say what was sealed.
+    Raises FileNotFoundError if there is no such file; LedgerError, with the remedy, if it is no JSON object or
+    does not match its digest.
     """
     try:
         content = json.loads(storage.read(name))
@@ -66,14 +66,14 @@ def read_note(storage: Storage, name: str, remedy: str) -> dict[str, Any]:
 
 
 def note_as(storage: Storage, name: str, remedy: str, made: Callable[[dict[str, Any]], T]) -> T:
-    """What is made of a JSON object's fields. As `read_note`; LedgerError too where the fields make that fail."""
+    """Apply `made` to a note's JSON object. Raises as `read_note`; LedgerError if `made` fails on it."""
     content = read_note(storage, name, remedy)
     with whole(storage, name, remedy):
         return made(content)
 
 
 def note_if_there(storage: Storage, name: str, remedy: str, made: Callable[[dict[str, Any]], T]) -> T | None:
-    """As `note_as`; None where there is no such file."""
+    """As `note_as`, but None if there is no such file."""
     try:
         return note_as(storage, name, remedy, made)
     except FileNotFoundError:
@@ -81,14 +81,14 @@ def note_if_there(storage: Storage, name: str, remedy: str, made: Callable[[dict
 
 
 def is_of_a_run(name: str) -> bool:
-    """Whether a file is named as what is noted of one run."""
+    """True for the file name of a note on one run."""
     return name.endswith(".json") and RUN_ID.fullmatch(name.removesuffix(".json")) is not None
 
 
 def read_in_order(storage: Storage, folder: str, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What `0.json`, `1.json` and so on hold, each with its place. LedgerError where one is missing before others.
+    """Yield place and content of `0.json`, `1.json` and so on. LedgerError if one before the last is missing.
 
-    Each is asked for by name: one that is written while the folder is listed may be left out of the list.
+    All numbers up to the last are read by name, as a listing may lack a file written meanwhile.
     """
     numbers = [int(match[1]) for name in storage.children(folder) if (match := IN_ORDER.fullmatch(name))]
     last = max(numbers, default=-1)
@@ -100,13 +100,13 @@ def read_in_order(storage: Storage, folder: str, remedy: str) -> Iterator[tuple[
 
 
 def whole(storage: Storage, name: str, remedy: str) -> AbstractContextManager[None]:
-    """As `whole_or`, of a note."""
+    """`whole_or` for a note."""
     return whole_or(partial(damaged, storage, name, remedy=remedy))
 
 
 @contextmanager
 def whole_or(damage: Callable[[str], LedgerError]) -> Iterator[None]:
-    """The error that `damage` makes of why, for whatever a file's fields make fail within the block."""
+    """Turn errors within the block, caused by a file's fields, into the error that `damage(why)` returns."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -118,5 +118,5 @@ def damaged(storage: Storage, name: str, why: str, remedy: str) -> LedgerError:
 
 
 def now() -> str:
-    """The moment as notes have it: ISO 8601 in UTC, to the second."""
+    """The current time for notes: ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,12 +1,12 @@
 """A ledger in an object store, through fsspec, with few requests: each takes some 30 ms, and there is no rename.
 
-    .entries/<run id>/<entry>     a pointer: JSON, where the files of an entry lie, and how many there are
-    .staging/<entry>.<attempt>    the same for what is staged; with `.part` behind it while files are uploaded
+    .entries/<run id>/<entry>     a pointer: JSON with the place of an entry's files, and their number
+    .staging/<entry>.<attempt>    the pointer of a staged result; with the suffix `.part` while files are uploaded
     .results/<entry>.<attempt>.<hex>/   the files, uploaded once and never moved
 
-The one request that creates a pointer is the commit, and the pointers are all the index there is: nothing can be
-in one and not in the other. Old ledgers hold an entry's files in `<entry>/`, whole with `MARKER` among them;
-they are read and added to, and so is an entry that a person copied there.
+Creating a pointer, one request, is the commit, and the pointers are the only index, so that commits and index
+cannot disagree. Old ledgers hold an entry's files in `<entry>/`, which is complete once it holds `MARKER`. Such
+ledgers, and entries that a person copied there, are still read and added to.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PART = ".part"  # suffix of a folder that is still being written
 ENTRIES = ".entries"
 RESULTS = ".results"
 AT_ONCE = 32  # requests of one call
-ONE_BY_ONE = 50  # runs that are asked for one by one; of more it is listed which there are, 1,000 to a request
-TAKEN = 412  # what HTTP says of an exclusive upload when there is such a name
-CONFLICT = 409  # what some stores say then, and others while another is uploading it, which may fail
-CONFLICT_SECONDS = (0.1, 0.5, 2.0)  # after which that is tried again
-NO_NAMES = {"", ".", ".."}  # of a file: marks of folders, and keys that would lead out of one
+ONE_BY_ONE = 50  # up to so many runs are looked up one by one; for more, all are listed, 1,000 to a request
+TAKEN = 412  # HTTP status of an exclusive upload to an existing name
+CONFLICT = 409  # the same in some stores; in others, another upload to the name is in progress and may fail
+CONFLICT_SECONDS = (0.1, 0.5, 2.0)  # waits before an upload in conflict is tried again
+NO_NAMES = {"", ".", ".."}  # path components that are ignored: markers of folders, and ways out of the folder
 GONE = ".gone"  # in a folder of results whose files are being deleted
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class _Pointer:
-    """Where the files of a folder lie, and how many there are."""
+    """The place of a folder's files, and their number."""
 
     place: str
     files: int
@@ -62,12 +62,12 @@ class ObjectStorage:
     def __init__(self, filesystem: Any, root: str) -> None:
         self.url, self.root = filesystem.unstrip_protocol(root), root
         self.filesystem: Any = Answering(filesystem, self.url)
-        self._places: dict[str, str] = {}  # entry -> where its files lie, as last looked up
+        self._places: dict[str, str] = {}  # entry -> the place of its files, when last looked up
 
     # Files
 
     def read(self, name: str) -> bytes:
-        """Of one part, since several would need a request for the size first. Models are not read so."""
+        """The file's content, fetched in one part, as several would need a request for the size first."""
         return self.filesystem.cat_file(f"{self.root}/{self._located(name)}", max_concurrency=1)
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
@@ -101,18 +101,19 @@ class ObjectStorage:
         return {*pointed, *self._former()}
 
     def held(self, entries: Collection[str]) -> set[str]:
-        """Two requests for one run. For more, one for each that is there, and one for 1,000 that might be."""
-        asked = set(entries)
-        runs = {run_of(entry) for entry in asked}
+        """Those of these names that are taken. Takes two requests for one run; for more, one for each that the
+        ledger holds, and one per 1,000 listed."""
+        wanted = set(entries)
+        runs = {run_of(entry) for entry in wanted}
         if len(runs) == 1:
             found = {path.removesuffix(f"/{MARKER}") for path in self._beginning(*runs)}
         else:
-            found = self._marked(asked & self._folders(""))
+            found = self._marked(wanted & self._folders(""))
         if len(runs) > ONE_BY_ONE:
             runs &= self._folders(ENTRIES)
         for names in in_parallel(lambda run: self._below(f"{ENTRIES}/{run}"), runs):
             found.update(names)
-        return found & asked
+        return found & wanted
 
     def is_whole(self, name: str) -> bool:
         pointer = self._pointer(name)
@@ -136,7 +137,7 @@ class ObjectStorage:
 
     @contextmanager
     def staging(self, name: str) -> Iterator[Path]:
-        """Where the files go is written down before the first of them: a lane that dies leaves nothing unseen."""
+        """As `writing`; a `.part` pointer is written first, so that the files of a lane that dies can be found."""
         with tempfile.TemporaryDirectory(prefix="semray-") as folder:
             yield Path(folder)
             place = f"{RESULTS}/{name.rpartition('/')[2]}.{secrets.token_hex(4)}"
@@ -150,18 +151,18 @@ class ObjectStorage:
         if pointer is None and self._is_marked(staged):  # in an old ledger
             pointer = self._copied(staged)
         if pointer is None:
-            if self.is_whole(final):  # another driver, that took this one for dead, was here meanwhile
+            if self.is_whole(final):  # another driver took this one for dead, and published it
                 return False
             raise FileNotFoundError(f"{self.url}/{staged}")
         if not self._holds_all(pointer):
-            return False  # its lane was taken for dead, and what it had uploaded by then deleted
+            return False  # its lane was taken for dead, and its first files were deleted
         while True:
             try:
                 self.create(_key(final), pointer.written())
                 winner: _Pointer | None = pointer
             except FileExistsError:
                 winner = self._pointer(final)
-            if winner is None:  # a person has just moved it away
+            if winner is None:  # the entry was just moved away
                 continue
             if winner != pointer:
                 return False
@@ -172,10 +173,10 @@ class ObjectStorage:
             return True
 
     def discard(self, staged: str, final: str) -> None:
-        """A driver that died may have published it, and not come to say so: then its files are the entry's.
+        """Delete a staged folder, unless it was published as `final`, as by a driver that died right afterwards.
 
-        Another may publish it just now. Each writes first and looks then, so that one of them sees the other: here
-        a file too many, there the pointer.
+        Another driver may be publishing it at the same time. Each side writes first and checks afterwards, so that
+        one sees the other: `publish` an extra file, this method the pointer.
         """
         pointer = self._pointer(staged)
         if pointer is not None:
@@ -237,7 +238,7 @@ class ObjectStorage:
         return len(self._below(pointer.place)) == pointer.files
 
     def _located(self, name: str) -> str:
-        """Where a file or folder within an entry lies; other names mean themselves."""
+        """The place of a file or folder within an entry; other names are returned unchanged."""
         entry, inner, rest = name.partition("/")
         if entry.startswith(".") or not inner:
             return name
@@ -249,7 +250,7 @@ class ObjectStorage:
         return MARKER in self._below(name)
 
     def _former(self) -> set[str]:
-        """The old entries."""
+        """The entries stored in the old layout."""
         found = {name for name in self._folders("") if not name.startswith(".")}
         if len(found) <= ONE_BY_ONE:
             return self._marked(found)
@@ -257,18 +258,18 @@ class ObjectStorage:
         return {path.removesuffix(f"/{MARKER}") for paths in listed for path in paths}
 
     def _marked(self, folders: Collection[str]) -> set[str]:
-        """Those that are whole."""
+        """Those of these folders that are complete in the old layout."""
         names = list(folders)
         return {name for name, whole in zip(names, in_parallel(self._is_marked, names), strict=True) if whole}
 
     def _beginning(self, begin: str) -> list[str]:
-        """The markers of folders in the root whose names begin so."""
+        """The paths of the markers of folders below the root whose names begin with `begin`."""
         found = self.filesystem.find(self.root, prefix=begin)
         paths = (path[len(self.root) + 1 :] for path in found)
         return [p for p in paths if p.startswith(begin) and p.endswith(f"/{MARKER}") and p.count("/") == 1]
 
     def _folders(self, name: str) -> set[str]:
-        """What lies in a folder, not looking into what is a folder itself. It may hold thousands."""
+        """The names directly in a folder, which may hold thousands."""
         with suppress(FileNotFoundError):
             paths = self.filesystem.ls(f"{self.root}/{name}".rstrip("/"), detail=False)
             return {path.rstrip("/").rpartition("/")[2] for path in paths}
@@ -278,10 +279,10 @@ class ObjectStorage:
         return list(self._sizes(name))
 
     def _sizes(self, name: str) -> dict[str, int]:
-        """The files in a folder, by their paths there, with their bytes.
+        """All files below a folder: path in the folder -> bytes.
 
-        The prefix makes it one request for a thousand files, and for none: a folder that is asked for by its name
-        alone is looked up as a file too when it is empty.
+        Listing by prefix takes one request per thousand files, and one for an empty folder; listing by the
+        folder's name would also look it up as a file if it is empty.
         """
         if not name:
             found = self.filesystem.find(self.root, detail=True)
@@ -292,7 +293,7 @@ class ObjectStorage:
         return {path[len(start) :]: int(info["size"]) for path, info in found.items() if path.startswith(start)}
 
     def _upload(self, folder: Path, name: str) -> int:
-        """All files of a folder here, `MARKER` last. -> how many"""
+        """Upload all files of a local folder, `MARKER` last, and return their number."""
         files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
 
         def put(file: str) -> None:
@@ -304,7 +305,7 @@ class ObjectStorage:
         return len(files)
 
     def _copied(self, staged: str) -> _Pointer:
-        """A folder that was staged as it was done before, where the files of entries lie now."""
+        """Copy a folder that was staged in the old layout to RESULTS; return its pointer."""
         place = f"{RESULTS}/{staged.rpartition('/')[2]}.{secrets.token_hex(4)}"
         return _Pointer(place, self._copy(staged, place))
 
@@ -317,7 +318,7 @@ class ObjectStorage:
         return len(files)
 
     def _delete(self, name: str) -> None:
-        """All files of a folder, in one request for a thousand, but for those that fsspec takes for patterns."""
+        """Delete all files of a folder, 1,000 a request; names that fsspec takes for patterns one by one."""
         paths = [f"{self.root}/{name}/{file}" for file in self._below(name)]
         if plain := [path for path in paths if not has_magic(path)]:
             with suppress(FileNotFoundError):
@@ -330,7 +331,7 @@ class ObjectStorage:
 
 
 def in_parallel(act: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> list[R]:
-    """Several requests at a time: to wait for one after another takes as many times as long."""
+    """Apply `act` to the items in up to `at_once` threads; return the results in order."""
     items = list(items)
     if min(len(items), at_once) < 2:
         return [act(item) for item in items]
@@ -339,7 +340,7 @@ def in_parallel(act: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONC
 
 
 def _result(place: object) -> str:
-    """A folder of results. ValueError for another place: what a pointer names may be deleted with it."""
+    """Check that a pointer's place is a folder of results. Raises ValueError if not, as it might be deleted."""
     folder, _, result = str(place).partition("/")
     if folder != RESULTS or not result or "/" in result or result.startswith("."):
         raise ValueError(f"{place!r} is no folder of results")
@@ -347,12 +348,12 @@ def _result(place: object) -> str:
 
 
 def _key(name: str) -> str:
-    """Where the pointer of a folder lies: those of a run's entries together."""
+    """The path of a folder's pointer; the pointers of one run's entries share a folder."""
     return name if name.startswith(".") else f"{ENTRIES}/{run_of(name)}/{name}"
 
 
 def _status(error: BaseException | None) -> int | None:
-    """The HTTP status that a store's refusal came of, whatever words it used for it; None where none is known."""
+    """The HTTP status in an error or its causes, under any of the attributes in use; None if there is none."""
     while error is not None:
         response = getattr(error, "response", None)
         found = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None

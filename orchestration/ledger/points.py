@@ -1,7 +1,9 @@
-"""The points that a search suggested, in order: one file each, written before the point's first run.
+"""The files of a search in the ledger.
 
-And the runs that it ended early: one file each, with the development scores up to there by step. And what the
-search had come to when it was last asked for, and what confirmations of its points came to.
+<n>.json             the nth point, written before its first run
+<n>-<seed>.stopped.json   a run that the search ended early: its development scores by step
+outcome.json         the search's state at the end of its last execution
+<n>.confirmed.json   the result of the nth point's confirmation
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ CONFIRM_AGAIN = "without this file the confirmation is not spoken of; `semray co
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOutcome:
-    """What a search had come to when it was last asked for.
+    """The state of a search at the end of its last execution.
 
-    trials, budget: what it was asked for. ended: nothing was left of it to be run. best, point: the best point;
-    None and {} without one. table: digest of all points with what their runs came to.
+    trials, budget: as requested. ended: nothing of it is left to run. best, point: number and values of the best
+    point; None and {} without one. table: digest of all points with the results of their runs.
     """
 
     arm: str
@@ -47,7 +49,7 @@ class SearchOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """What came of a point that was put to the test against what the search began with. confirmed_at: in UTC."""
+    """The result of a confirmation: a point against the arm that the search started from. confirmed_at: in UTC."""
 
     treatment: str
     control: str
@@ -60,9 +62,9 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class Points:
-    """One search of a study, by its id: its points and what came of them. What is written is StudyError as `kept`.
+    """The files of one search of a study. search: its id.
 
-    A file that is damaged is LedgerError.
+    Methods that write raise StudyError as `kept`; methods that read raise LedgerError for a damaged file.
     """
 
     storage: Storage
@@ -70,19 +72,16 @@ class Points:
     search: str
 
     def suggest(self, number: int, point: Mapping[str, Any]) -> None:
-        """Write down which point is tried as the `number`th, before its first run.
-
-        One that is there already stays: a search that goes on suggests it again.
-        """
+        """Record the `number`th point before its first run; a resumed search suggests a recorded one again."""
         with kept(self.storage.url), suppress(FileExistsError):
             self._seal(f"{number}.json", point, self.storage.create)
 
     def suggested(self) -> list[dict[str, Any]]:
-        """All points, in the order of their numbers. LedgerError where one is missing before others."""
+        """All points in order. Raises LedgerError if one before the last is missing."""
         return [point for _, point in read_in_order(self.storage, self._folder, REMEDY)]
 
     def stop(self, number: int, seed: int, looks: Mapping[int, float]) -> None:
-        """Write down that a point's run was ended early, with its development scores by step."""
+        """Record that a point's run was ended early, with its development scores by step."""
         with kept(self.storage.url):
             self._seal(f"{number}-{seed}.stopped.json", looks, self.storage.write)
 
@@ -94,24 +93,24 @@ class Points:
         }
 
     def keep_outcome(self, outcome: SearchOutcome) -> None:
-        """Write down what the search has come to, in place of what it had come to before."""
+        """Record the state of the search, replacing the one before."""
         with kept(self.storage.url):
             self._seal(OUTCOME, asdict(outcome), self.storage.write)
 
     def outcome(self) -> SearchOutcome | None:
-        """What the search had come to when it was last asked for; None before that."""
+        """The recorded state of the search; None before its first execution has ended."""
         place = f"{self._folder}/{OUTCOME}"
         return note_if_there(self.storage, place, LOOK_AGAIN, lambda body: SearchOutcome(**body))
 
-    def confirm(self, number: int, told: Confirmed) -> None:
-        """Write down what the confirmation of a point came to, in place of what an earlier one did."""
+    def confirm(self, number: int, result: Confirmed) -> None:
+        """Record the result of a point's confirmation, replacing an earlier one."""
         with kept(self.storage.url):
-            self._seal(f"{number}.confirmed.json", asdict(told), self.storage.write)
+            self._seal(f"{number}.confirmed.json", asdict(result), self.storage.write)
 
     def confirmed(self) -> dict[int, Confirmed]:
-        """Number of the point -> what its confirmation came to."""
+        """The results of confirmations, by the number of the point."""
         return {
-            number: note_as(self.storage, place, CONFIRM_AGAIN, lambda told: Confirmed(**told))
+            number: note_as(self.storage, place, CONFIRM_AGAIN, lambda body: Confirmed(**body))
             for (number,), place in self._notes(CONFIRMED)
         }
 
@@ -123,19 +122,19 @@ class Points:
         place = f"{self._folder}/{name}"
         write(place, sealed(body, place))
 
-    def _notes(self, named: re.Pattern[str]) -> Iterator[tuple[tuple[int, ...], str]]:
-        """The files that are named so: the numbers in the name, and the place."""
+    def _notes(self, pattern: re.Pattern[str]) -> Iterator[tuple[tuple[int, ...], str]]:
+        """The files whose names match: the numbers in the name, and the place."""
         for name in self.storage.children(self._folder):
-            if match := named.fullmatch(name):
+            if match := pattern.fullmatch(name):
                 yield tuple(map(int, match.groups())), f"{self._folder}/{name}"
 
 
-def _looks(told: Mapping[str, Any]) -> dict[int, float]:
-    return {int(step): float(score) for step, score in told.items()}
+def _looks(body: Mapping[str, Any]) -> dict[int, float]:
+    return {int(step): float(score) for step, score in body.items()}
 
 
 def searches(storage: Storage, study: str) -> list[str]:
-    """The ids of a study's searches: of every space, arm and data that it was declared with."""
+    """The ids of a study's searches, one for each space, arm and data that it ever declared."""
     return [name for name in storage.children(_of_study(study)) if SEARCH.fullmatch(name)]
 
 

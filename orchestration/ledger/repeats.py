@@ -1,6 +1,6 @@
-"""What came of running one run twice: whether a seed fixes a recipe, which pairing by seed rests on.
+"""Results of executing one run twice: does a seed determine the outcome, as pairing by seed assumes?
 
-.repeats/<run id>.json      one file for each run that was tried, the last trial
+.repeats/<run id>.json      one file for each run that was repeated, with the last repetition
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REMEDY = "the file as `semray reproducible` wrote it; delete it, and try the arm
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """How two runs of one run compare. difference: the largest between two scores or items, of this metric."""
+    """The comparison of two executions of one run. metric, difference: where scores or items differ most."""
 
     run: str
     label: str
@@ -29,7 +29,7 @@ class Reproduction:
 
     @property
     def words(self) -> str:
-        """For a report."""
+        """The result as a sentence, for reports."""
         said = f"{self.label}, run twice"
         if self.outcome == "same bits":
             return f"{said}: the same bits"
@@ -40,19 +40,19 @@ class Reproduction:
 
 
 def write(storage: Storage, repeat: Reproduction) -> None:
-    """Keep what came of it; an earlier trial of the same run is replaced."""
+    """Record a repetition, replacing an earlier one of the same run."""
     place = f"{FOLDER}/{repeat.run}.json"
     storage.write(place, sealed(asdict(repeat), place))
 
 
 def read(storage: Storage, runs: Sequence[str]) -> Iterator[Reproduction]:
-    """What is known of these runs. LedgerError for a damaged file."""
+    """The recorded repetitions of these runs. Raises LedgerError for a damaged file."""
     there = set(storage.children(FOLDER))
     return (read_one(storage, run) for run in dict.fromkeys(runs) if f"{run}.json" in there)
 
 
 def read_one(storage: Storage, run: str) -> Reproduction:
-    """What is known of this run, of which something is. LedgerError for a damaged file."""
+    """The repetition of this run, which must be recorded. Raises LedgerError for a damaged file."""
     return note_as(storage, f"{FOLDER}/{run}.json", REMEDY, partial(_reproduction, run))
 
 

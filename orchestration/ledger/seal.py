@@ -1,4 +1,4 @@
-"""The seal of an entry: a digest of every file that its run left, so that no figure of it changes unseen.
+"""The seal of an entry: a digest of every file that its run wrote, so that any change shows.
 
     seal.json      {"result.json": "<sha256>", "scores.parquet": "<sha256>", "model/model.safetensors":
     "<sha256>", …}

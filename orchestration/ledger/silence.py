@@ -1,21 +1,21 @@
-"""How long an S3 that accepts connections and says nothing is waited for: some two minutes.
+"""Limits the wait for an S3 server that accepts connections and never answers to some two minutes.
 
-Its libraries would ask 25 times: botocore five times, and s3fs each of these five times again.
+By default its libraries try 25 times: botocore five times, and s3fs each of these five times again.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-ANSWER_SECONDS = 35.0  # for one answer; the library's 15 s are short for a store that is slow and works
-TRIES = 3  # at a request that is not answered; others, such as `SlowDown`, are tried as often as the libraries do
+ANSWER_SECONDS = 35.0  # wait for one answer; the library's 15 s are too short for a slow store
+TRIES = 3  # for a request without an answer; errors such as `SlowDown` are retried as the libraries do
 RETRY = "needs-retry.s3"  # botocore's event after every try
 
 
 def give_up_on_silence(client: Any) -> None:
-    """Let a client of S3 raise OSError after `TRIES`, or as many as a person has set, of no answer at all.
+    """Make an S3 client raise OSError after `TRIES` requests without an answer, or as many as its settings say.
 
-    s3fs asks again after whatever its own library raises, but for a plain OSError.
+    A plain OSError is the only exception after which s3fs does not try again.
     """
     from botocore.exceptions import ReadTimeoutError
 

@@ -1,7 +1,7 @@
-"""Where a ledger lies: a local folder or an object store, with the few operations that are atomic on both.
+"""The place of a ledger: a local folder or an object store, with the few operations that are atomic on both.
 
-A name is a path below the root, with "/" between its parts. Whole folders appear at once: on a local disk by
-rename, on an object store by a pointer (`object_storage`).
+A name is a path below the root, with "/" between its parts. Folders appear atomically: on a local disk by rename,
+on an object store by a pointer (`object_storage`).
 """
 
 from __future__ import annotations
@@ -24,90 +24,90 @@ from orchestration.study.errors import StudyError
 from orchestration.study.patience import print_after
 
 TEMPORARY = ".tmp"  # suffix of a file that is still being written
-FEW = 100  # entries that are asked for one by one; to list a folder of 100,000 takes some 0.1 s
-SILENT_SECONDS = 10.0  # that a store is waited for without a word
-CONNECTIONS = 64  # to S3, of one process; its library has 10
+FEW = 100  # up to so many entries are looked up one by one; listing a folder of 100,000 takes some 0.1 s
+SILENT_SECONDS = 10.0  # waiting for a store is reported after so long
+CONNECTIONS = 64  # to S3, of one process; its library's default is 10
 
 
 class Storage(Protocol):
-    """All that a ledger asks of the place it lies in. at_once: how many requests are worth making at a time."""
+    """The operations that a ledger needs. at_once: how many requests are worth making in parallel."""
 
     url: str
     at_once: int
 
     def read(self, name: str) -> bytes:
-        """The file's content; FileNotFoundError when there is none, another OSError for what is no plain file."""
+        """The content of a file. Raises FileNotFoundError if there is none, OSError if it is no plain file."""
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        """Put a file in place, over an older one; readers see the old or the new content, never a part.
+        """Write a file atomically, replacing an older one: readers see the old or the new content.
 
         durable: as in `create`.
         """
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        """Put a file in place; FileExistsError when there is one already. Of many callers one succeeds.
+        """Write a new file atomically; raises FileExistsError if it exists. Of many callers only one succeeds.
 
-        durable: it must survive a power cut, which costs some milliseconds on a disk.
+        durable: make it survive a power cut, which costs some milliseconds on a disk.
         """
 
     def unlink(self, name: str) -> None:
-        """Delete a file; nothing happens when there is none."""
+        """Delete a file, if it exists."""
 
     def children(self, name: str) -> list[str]:
-        """What lies directly in a folder; [] when there is none. StudyError where it cannot be listed."""
+        """The names directly in a folder; [] if it does not exist. Raises StudyError if it cannot be listed."""
 
     def entries(self) -> set[str]:
-        """The complete folders directly below the root, and on a disk whatever else lies there.
+        """The complete folders directly below the root; on a disk, all other files there too.
 
-        On an object store the requests grow with their number.
+        On an object store the number of requests grows with the number of entries.
         """
 
     def taken(self, name: str) -> bool:
-        """Whether anything complete has this name, a folder or, on a disk, what lies in its place."""
+        """True if a complete folder has this name or, on a disk, anything else."""
 
     def held(self, entries: Collection[str]) -> set[str]:
-        """Those of these names below the root that are taken."""
+        """Those of these names directly below the root that are taken."""
 
     def is_whole(self, name: str) -> bool:
-        """Whether a complete folder has this name."""
+        """True if a complete folder has this name."""
 
     def place(self, name: str) -> str:
-        """Where the files of a complete folder lie, for a person; asked after `is_whole`."""
+        """The path or URL of a complete folder's files, for messages; call `is_whole` first."""
 
     def writing(self, name: str) -> Any:
-        """Context manager: an empty local folder to fill; it appears under `name`, complete, on a clean exit."""
+        """Context manager: an empty local folder to fill; on a clean exit it appears under `name`, complete."""
 
     def staging(self, name: str) -> Any:
-        """As `writing`, for `publish`. Until it is complete, `name` with `PART` behind it is there."""
+        """As `writing`, for `publish`. Until it is complete, it is listed as `name` followed by `PART`."""
 
     def publish(self, staged: str, final: str) -> bool:
-        """Move a complete folder to a name that nobody took yet. False when the name is taken, or files are gone.
+        """Move a complete folder to a free name. Return False if the name is taken, or files are gone.
 
-        FileNotFoundError when nothing complete is staged.
+        Raises FileNotFoundError if no complete folder is staged.
         """
 
     def discard(self, staged: str, final: str) -> None:
-        """Delete what was staged for a name, if it did not become that."""
+        """Delete a staged folder, unless it was published as `final`."""
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder."""
 
     def remove(self, name: str) -> None:
-        """Delete a folder; nothing happens when there is none."""
+        """Delete a folder, if it exists."""
 
     def size(self, name: str) -> int:
-        """Bytes of all files in a folder; 0 when there is none."""
+        """Bytes of all files in a folder; 0 if it does not exist."""
 
     def local(self, name: str, cache: Path) -> Path | None:
-        """The folder on this machine, downloaded below `cache` where needed; None when there is none."""
+        """The folder on this machine, downloaded below `cache` if remote; None if it does not exist."""
 
 
 def open_storage(url: str | Path) -> Storage:
-    """A local path, file:// URL, or any fsspec URL (s3://bucket/ledger, memory://ledger).
+    """Open a local path, file:// URL, or any fsspec URL (s3://bucket/ledger, memory://ledger).
 
-    Raises StudyError for a kind of URL that is unknown or only read, or whose package is not installed.
+    Raises StudyError for a kind of URL that is unknown or read-only, or whose package is not installed.
     """
-    if "://" not in str(url):  # to fsspec, a path with :: in it would be a chain of places
+    if "://" not in str(url):  # fsspec would take a path with :: for a chain of URLs
         return LocalStorage(Path(os.path.expanduser(url)))
     if str(url).startswith(("http://", "https://")):
         raise StudyError(
@@ -124,7 +124,7 @@ def open_storage(url: str | Path) -> Storage:
     try:
         filesystem, root = fsspec.url_to_fs(str(url), **options)
         if "s3" in _protocols(filesystem):
-            give_up_on_silence(filesystem.connect())  # its settings are read, nothing is asked yet
+            give_up_on_silence(filesystem.connect())  # reads settings, makes no request
     except (ValueError, ImportError) as error:
         raise StudyError(unreachable(url, error)) from error
     except away() as error:
@@ -136,9 +136,9 @@ def open_storage(url: str | Path) -> Storage:
 
 @contextmanager
 def reached(url: str | Path) -> Iterator[None]:
-    """Raise StudyError, with the store's own words, when it cannot be reached within the block.
+    """Turn errors of an unreachable store within the block into StudyError, with the store's message.
 
-    That a store is waited for is said; one that is silent is asked again, for some two minutes.
+    A line on stderr tells of a long wait. A silent store is tried again for some two minutes.
     """
     waiting = print_after(SILENT_SECONDS, f"ledger {url}: waiting for its answer …")
     with answered(url), waiting if "://" in str(url) else nullcontext():
@@ -146,9 +146,9 @@ def reached(url: str | Path) -> Iterator[None]:
 
 
 def kept(url: str | Path) -> AbstractContextManager[None]:
-    """Raise StudyError when the store fails within the block: full, read-only, away.
+    """Turn errors of a store that is full, read-only or away within the block into StudyError.
 
-    That a name is there already, or is not, is passed on: the callers mean to hear it.
+    FileNotFoundError and FileExistsError pass through, as callers handle them.
     """
     return answered(url, FileNotFoundError, FileExistsError)
 
@@ -163,17 +163,17 @@ class LocalStorage:
         self.url = str(self.root)
 
     def read(self, name: str) -> bytes:
-        """A link, a pipe or a device is never followed, nor waited for."""
+        """The file's content; links, pipes and devices are refused without following or waiting."""
         try:
             handle = os.open(self.place(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError as error:
             raise (_no_file(name) if error.errno in (errno.ELOOP, errno.ENXIO) else error) from None
-        try:  # not as a file object: to make one takes as long as all the rest
+        try:  # without a file object, whose creation would double the time
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise _no_file(name)
             content = os.read(handle, status.st_size + 1)
-            if len(content) != status.st_size:  # it changes, or lies where a read may bring less
+            if len(content) != status.st_size:  # the file changes, or its file system gives short reads
                 content += b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
             return content
         finally:
@@ -194,28 +194,28 @@ class LocalStorage:
             return []
         except OSError as error:
             if not self.root.is_dir():
-                raise  # there is no ledger at all, which `reached` says
+                raise  # there is no ledger at all, which `reached` reports
             raise StudyError(
                 f"{self.root / name}: no folder that can be read ({error.strerror})\n  accepted: the folder that "
                 f"semray makes there; move this out of the ledger, and it is made anew"
             ) from None
 
     def entries(self) -> set[str]:
-        """Files, pipes and links among them: under an entry's name they are damage, as reading it tells."""
+        """All names below the root; a file or link with an entry's name is damage, which reading it reports."""
         with suppress(FileNotFoundError):
             return set(os.listdir(self.root))
         return set()
 
     def taken(self, name: str) -> bool:
         try:
-            with answered(self.url, FileNotFoundError, NotADirectoryError):  # else what is there is not known
+            with answered(self.url, FileNotFoundError, NotADirectoryError):  # any other error is no answer
                 os.lstat(self.place(name))
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
 
     def held(self, entries: Collection[str]) -> set[str]:
-        if len(entries) > FEW or not self.root.is_dir():  # which says why, where something else has its name
+        if len(entries) > FEW or not self.root.is_dir():  # listing raises the right error if the root is a file
             return self.entries() & set(entries)
         return {entry for entry in entries if self.taken(entry)}
 
@@ -223,7 +223,7 @@ class LocalStorage:
         return os.path.isdir(self.place(name))
 
     def place(self, name: str) -> str:
-        """A driver asks for some twenty a run: paths as objects took a fifth of its time."""
+        """The path as a string: Path objects, some twenty a run, took a fifth of a driver's time."""
         return f"{self.url}/{name}"
 
     @contextmanager
@@ -269,7 +269,7 @@ class LocalStorage:
             os.unlink(self.place(name))
 
     def size(self, name: str) -> int:
-        folders = os.walk(self.place(name))  # which passes over what a study that works takes away meanwhile
+        folders = os.walk(self.place(name))  # it skips folders that a running study deletes meanwhile
         return sum(_bytes(f"{folder}/{file}") for folder, _, files in folders for file in files)
 
     def local(self, name: str, cache: Path) -> Path | None:
@@ -278,10 +278,10 @@ class LocalStorage:
 
     @contextmanager
     def _written(self, name: str, content: bytes, durable: bool) -> Iterator[str]:
-        """A temporary file beside `name` that holds the content; gone afterwards."""
+        """Yield a temporary file beside `name` that holds the content; delete it afterwards."""
         folder = os.path.dirname(self.place(name))
         os.makedirs(folder, exist_ok=True)
-        temporary = f"{folder}/{secrets.token_hex(8)}{TEMPORARY}"  # not mkstemp's: colleagues are to read it
+        temporary = f"{folder}/{secrets.token_hex(8)}{TEMPORARY}"  # not mkstemp, whose files are private
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:

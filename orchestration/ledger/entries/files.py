@@ -1,4 +1,4 @@
-"""The files of one entry, read with suspicion: each held against the seal, and of the form it should have."""
+"""Reads the files of one entry and checks each against the seal and for its form."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _no_constant(name: str) -> None:
 
 STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=object_of)
 
-as_env = lru_cache(maxsize=64)(as_json)  # runs of one machine have the same one: read, and kept, once
+as_env = lru_cache(maxsize=64)(as_json)  # runs of one machine have equal env.json files, parsed once
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of one entry, each held against the entry's seal when it is read.
+    """The files of one entry, each checked against the entry's seal when it is read.
 
-    columns: what was decoded of other entries.
+    columns: the cache of decoded columns, shared with other entries.
     """
 
     entry: str
@@ -49,7 +49,7 @@ class Files:
 
     @staticmethod
     def of(entry: str, url: str, raw: Read, columns: DecodedColumns) -> Files:
-        """LedgerError for a seal that cannot be read. Whether one may lack is asked when it is read."""
+        """Read the entry's seal, if it has one; readers decide if it may lack. LedgerError for a bad one."""
         seal = None
         try:
             seal = read_seal(raw(SEAL))
@@ -65,7 +65,7 @@ class Files:
         return run_of(self.entry)
 
     def read(self, file: str) -> bytes:
-        """A file's content. LedgerError when it is missing, no file, or not as it was sealed."""
+        """A file's content. Raises LedgerError if it is missing, no file, or not as it was sealed."""
         try:
             content = self.raw(file)
         except FileNotFoundError:
@@ -77,7 +77,7 @@ class Files:
         return content
 
     def json(self, file: str, read: Callable[[bytes], Any] = as_json) -> dict[str, Any]:
-        """A JSON object of the entry."""
+        """The JSON object in a file of the entry."""
         try:
             content = read(self.read(file))
         except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ class Files:
         return content
 
     def table(self, file: str, schema: pa.Schema) -> pa.Table:
-        """A parquet file of the entry. LedgerError when it is damaged or of other columns."""
+        """The table in a parquet file of the entry. Raises LedgerError if it is damaged or has other columns."""
         content = self.read(file)
         try:
             return self.columns.table(content, schema)
@@ -97,7 +97,7 @@ class Files:
             raise self.damaged(file, f"it is not readable as parquet ({error})") from None
 
     def damaged(self, file: str, why: str) -> LedgerError:
-        """The message for a person: which file, of which run, what is wrong, what mends it."""
+        """The error for a damaged file: names the file, its run, what is wrong, and a remedy."""
         return LedgerError(
             f"{self.url}/{printable(file)}: {printable(why)}\n"
             f"  accepted: the file as run {self.run_id} wrote it. Put it back from a copy, or move the entry "

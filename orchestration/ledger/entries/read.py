@@ -1,4 +1,4 @@
-"""Reads an entry: every field is looked at, and what is damaged or of another run is refused by name."""
+"""Reads an entry and checks every field; a damaged file, or one of another run, is refused by name."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AGGREGATES = get_args(Aggregate)
 
 
 def read_training(files: Files) -> Record:
-    """What defines a run and what its training left. LedgerError when a file is missing or damaged.
+    """The record of a run's training; with its scores, if the entry is of the old format.
 
-    Of an old entry: its scores too.
+    Raises LedgerError for a missing or damaged file.
     """
     spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
     former = "evaluate" in spec
@@ -35,7 +35,7 @@ def read_training(files: Files) -> Record:
 
 
 def read_scores(files: Files) -> Record:
-    """What a run scored on one task. LedgerError when a file is missing or damaged."""
+    """The record of a run's scores on one task. Raises LedgerError for a missing or damaged file."""
     if files.seal is None:
         raise files.damaged(SEAL, "it is missing")
     spec, body, env = files.json("spec.json"), files.json("result.json"), files.json("env.json", as_env)
@@ -47,7 +47,7 @@ def read_scores(files: Files) -> Record:
 
 
 def read_taken_for(files: Files) -> pa.Table | None:
-    """What items were confused with: metric, item_id, taken_for; None where the entry does not tell."""
+    """What items were mistaken for: metric, item_id, taken_for; None if the entry does not record it."""
     return files.table(TAKEN_FOR, CONFUSED) if files.seal and TAKEN_FOR in files.seal else None
 
 
@@ -59,10 +59,10 @@ def read_curve(files: Files) -> pa.Table:
 def read_checked_items(files: Files, record: Record) -> pa.Table:
     """Item-level scores: metric, item_id, group_id, value, gold (null where the metric has none).
 
-    LedgerError unless every figure that is made of items has them, and no other figure has.
+    Raises LedgerError unless exactly the metrics with an aggregate have items.
     """
     table = files.table(ITEM_FILE, ITEMS)
-    names = files.columns.distinct(table["metric"])  # those that rows have: a dictionary may hold more
+    names = files.columns.distinct(table["metric"])  # the names in rows; the column's dictionary may hold more
     own = {name: metric for name, metric in record.metrics.items() if metric.entry == files.entry}
     for name, metric in own.items():
         if metric.aggregate is not None and name not in names:
@@ -81,7 +81,7 @@ def _record(
     *,
     scored: bool = False,
 ) -> Record:
-    """name_of: the name that an entry of such a run has. scored: whether it is an entry with metrics."""
+    """Check and assemble a record. name_of: the entry name of a run. scored: whether the entry holds metrics."""
     _refuse_later(files, body)
     with whole_or(partial(files.damaged, "spec.json")):
         run = Run.from_dict({name: value for name, value in spec.items() if name != "id"})
@@ -96,8 +96,8 @@ def _record(
         if body.get("format", 1) not in (1, FORMAT):
             raise ValueError(f"format {body['format']}, known are 1 and {FORMAT}")
         seconds, cost = (
-            {str(name): float(value) for name, value in told.items()}
-            for told in (body["seconds"], body.get("cost", {}))
+            {str(name): float(value) for name, value in figures.items()}
+            for figures in (body["seconds"], body.get("cost", {}))
         )
         if not all(map(math.isfinite, (*seconds.values(), *cost.values()))):
             raise ValueError("seconds or costs are no finite numbers")
@@ -121,17 +121,17 @@ def _record(
 
 
 def _refuse_later(files: Files, body: Mapping[str, Any]) -> None:
-    """LaterFormat for an entry of a later semray, whatever its other fields are by then."""
-    told = body.get("format")
-    if isinstance(told, int) and told > FORMAT:
+    """Raise LaterFormat for an entry of a later semray, before any other field is looked at."""
+    written = body.get("format")
+    if isinstance(written, int) and written > FORMAT:
         raise LaterFormat(
-            f"{files.url}: a later semray wrote it, in format {told}\n"
+            f"{files.url}: a later semray wrote it, in format {written}\n"
             f"  accepted: formats up to {FORMAT}; nothing is wrong with the entry, a newer semray reads it"
         )
 
 
-def _metrics(told: Mapping[str, Any], entry: str) -> dict[str, Metric]:
-    return {name: _metric(fields, entry) for name, fields in told.items()}
+def _metrics(written: Mapping[str, Any], entry: str) -> dict[str, Metric]:
+    return {name: _metric(fields, entry) for name, fields in written.items()}
 
 
 def _metric(fields: Mapping[str, Any], entry: str) -> Metric:

@@ -1,4 +1,4 @@
-"""A run as the ledger holds it: what was trained, how it scored, what that took."""
+"""The record of a run in the ledger: its definition, scores and cost."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A run as the ledger holds it: its training, or its training with its scores. url is where its files lie.
+    """The record of a run: its training alone, or with scores. url: the place of its files.
 
-    sealed: False where an entry was written before entries had seals. items_digest: what the seal says of the
-    items, where this is one entry with scores. began: when its training began, in Unix time; None in entries that
-    do not tell. cost: as `trainers.engine.meter` counts it; empty in old entries.
+    sealed: False for an entry from before seals. items_digest: the seal's digest of the items, if this is one
+    entry with scores. began: when its training began, in Unix time; None in entries that do not record it. cost:
+    as `trainers.engine.meter` measures it; empty in old entries.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Record:
     cost: Mapping[str, float] = field(default_factory=dict)
 
     def with_scores(self, scores: Record) -> Record:
-        """The record with what the run scored on one task more."""
+        """The record with the run's scores on one more task."""
         seconds = {
             name: self.seconds.get(name, 0.0) + scores.seconds.get(name, 0.0)
             for name in {**self.seconds, **scores.seconds}
