@@ -1,6 +1,6 @@
-"""Backbone and corpus as a lane finds them: it may run where a name stands for other files.
+"""Checks in a lane that backbone, corpus and tasks are the planned ones, as its machine may have other files.
 
-A result is filed under what was planned; made of anything else it would be filed under a wrong name.
+A result is filed under the id of the planned run, which would be wrong for other files.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def check_backbone(run: Run, folder: Path) -> None:
-    """StudyError unless the backbone in `folder` is that of the run's id."""
+    """Raise StudyError unless the backbone in `folder` is that of the run's id."""
     from trainers.encoders.backbones import backbone_fingerprint
 
     _check(run, f"backbone {run.backbone}, here {folder}", run.backbone_fingerprint, backbone_fingerprint(folder))
 
 
 def check_corpus(run: Run, fingerprint: str) -> None:
-    """StudyError unless the corpus of this fingerprint is that of the run's id."""
+    """Raise StudyError unless this is the corpus fingerprint of the run's id."""
     _check(run, f"corpus of the {run.family} family", run.corpus_fingerprint, fingerprint)
 
 
 def check_tasks(run: Run, tasks: Sequence[Task[Any, Any]]) -> None:
-    """StudyError unless these tasks are measured on the rows that the run's scores are to be filed under."""
+    """Raise StudyError unless the fingerprints of these tasks are those of the run."""
     for task in tasks:
         _check(run, f"rows of the task {task.name}", run.tasks[task.name], task.fingerprint)
 

@@ -1,4 +1,4 @@
-"""The command family: any script as an arm, scored by the file it writes or by the encoder it leaves."""
+"""The command family: an arm is any script, scored by the file of scores or the encoder that it writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
-from os.path import exists, isfile  # those of Path end in an error for what is too long for a name
+from os.path import exists, isfile  # Path's methods raise an error for a name that is too long
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,12 @@ from trainers.command.settings import GIVEN, SEED, Settings, command_of, definin
 if TYPE_CHECKING:
     from orchestration.study.study import Study
 
-ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what lies beside the programs of one
+ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # mark the folder of a Python environment
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFamily(EncoderFamily):
-    """An encoder family whose own task reads a file: no vectors can be made up to try it with."""
+    """An encoder family whose own task reads a file, so that `prepare` cannot try it on made-up vectors."""
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         table, brought = self.tasks(study.data), brought_tasks(study.data)
@@ -46,15 +46,15 @@ class CommandFamily(EncoderFamily):
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
-    """A command may leave an encoder and a file of scores; a backbone has no such file."""
+    """A command may write an encoder and a file of scores; an arm without one is a backbone, without scores."""
     return ("texts", NAME) if settings.run else ("texts",)
 
 
 def check_script(study: Study) -> None:
-    """The script that Python is told is there: where it lies on another machine alone, nothing could watch it."""
+    """Raise ValueError for a Python script that does not exist here: it could not be watched for changes."""
     for name, arm in study.arms.items():
         script = script_of(words_of(arm))
-        if script and script not in study.data.watch and not isfile(script):  # what is watched is read
+        if script and script not in study.data.watch and not isfile(script):  # watched files are checked
             there = [str(file) for file in Path(script).parent.glob("*.py")]
             near = meant(script, [*there, *study.data.watch])
             raise ValueError(
@@ -64,19 +64,19 @@ def check_script(study: Study) -> None:
 
 
 def words_of(arm: Settings) -> list[str]:
-    """The words of its command, with what differs from run to run in braces."""
+    """The words of its command, with placeholders in braces for what differs between runs."""
     return command_of(arm, {name: f"{{{name}}}" for name in GIVEN})
 
 
 def script_of(words: Sequence[str]) -> str:
-    """The script that Python is told, by a name that is the same in every run; "" where none is told so."""
+    """The script in a Python command, if its name is the same in every run; otherwise ""."""
     python = bool(words) and Path(words[0]).name.startswith("python")
-    first = next(dropwhile(re.compile(r"-[^cm]").match, words[1:]), "")  # after -c and -m nothing is a script
+    first = next(dropwhile(re.compile(r"-[^cm]").match, words[1:]), "")  # with -c or -m there is no script
     return first if python and re.fullmatch(r"[^-{][^{]*\.py", first) else ""
 
 
 def check_watched(study: Study) -> None:
-    """Every file that a command names is watched: else a changed script would count as the one that ran."""
+    """Raise ValueError for a file in a command that is not watched: a changed script would count as unchanged."""
     for name, arm in study.arms.items():
         programs = {str(word) for word in arm.run[:1] if installed(str(word))}
         for word in literal_words(arm):
@@ -88,10 +88,10 @@ def check_watched(study: Study) -> None:
 
 
 def installed(program: str) -> bool:
-    """Whether it is looked for in PATH, or lies there or in a Python environment: others are somebody's own."""
+    """True for a program found by PATH, or in a folder of PATH or a Python environment: others are the user's."""
     if not program.startswith("/"):
         return "/" not in program
-    folder = Path(program).parent.resolve()  # not of the program, which may be a link out of its environment
+    folder = Path(program).parent.resolve()  # the program itself may be a link out of its environment
     if any(exists(folder.parent / sign) for sign in ENVIRONMENT):
         return True
     search = [Path(sys.executable).parent, *map(Path, filter(None, os.environ.get("PATH", "").split(os.pathsep)))]
@@ -99,14 +99,14 @@ def installed(program: str) -> bool:
 
 
 def check_starts(study: Study) -> None:
-    """An arm without a command is a backbone as it is."""
+    """Raise ValueError for an arm with neither a command nor a backbone."""
     bare = [name for name, arm in study.arms.items() if not arm.run]
     if bare and study.backbones == (NO_BACKBONE,):
         raise ValueError(f"arms.{bare[0]}: has no run, and the study no backbones\n  accepted: one of both")
 
 
 def check_metrics(study: Study) -> None:
-    """A scores file is read by what is declared of it."""
+    """Raise ValueError if the scores file is evaluated without data.metrics."""
     if NAME in study.evaluate and not study.data.metrics:
         raise ValueError(
             f"evaluate: {NAME} without data.metrics\n"
@@ -115,7 +115,7 @@ def check_metrics(study: Study) -> None:
 
 
 def check_resources(study: Study) -> None:
-    """What DeepSpeed and its checkpoints are to do no script is told."""
+    """Raise ValueError for settings of DeepSpeed and checkpoints, which scripts do not get."""
     resources = study.resources
     if resources.deepspeed.zero_stage:
         raise ValueError("resources.deepspeed.zero_stage: accepted: 0: a script trains in its own way")
@@ -124,7 +124,7 @@ def check_resources(study: Study) -> None:
 
 
 def alike(study: Study) -> tuple[str, ...]:
-    """Arms whose command is the same at all seeds. They are not refused: a script may read its environment."""
+    """Warn of arms whose command is the same at all seeds; the script may read the seed from its environment."""
     arms = [name for name, arm in study.arms.items() if arm.train and not names_seed(arm)]
     if not arms or len(study.seeds.all) == 1:
         return ()
@@ -132,7 +132,7 @@ def alike(study: Study) -> tuple[str, ...]:
 
 
 def not_started(study: Study) -> list[str]:
-    """Programs that do not start here. They are not refused: lanes may run on machines that have them."""
+    """Warn of programs that are not on this machine; lanes may run on machines that have them."""
     arms: dict[str, list[str]] = {}
     for name, arm in study.arms.items():
         for program in words_of(arm)[:1]:
@@ -150,7 +150,7 @@ def slips(study: Study) -> list[str]:
 
 
 def first_study(setting: str) -> FirstStudy:
-    """Of a script that takes the setting as an option; or whose encoder is held against the backbone."""
+    """An example script that takes the setting as an option or, for "train", is compared with the backbone."""
     option = [] if setting in field_types(Settings) else [f"--{setting}", f"{{{setting}}}"]
     run = ["python", "train.py", "--model", "{backbone}", *option, "--seed", "{seed}", "--out", "{out}"]
     leaves = "the encoder {out}/model" if setting == "train" else "{out}/scores.csv"

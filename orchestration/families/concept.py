@@ -30,27 +30,31 @@ MOVED = 0.03  # how far a mixture's weights must be from uniform before they say
 
 
 def caveats(sides: Sequence[ArmSeen], data: ConceptData, figures: Sequence[str]) -> tuple[str, ...]:
-    """A trained mixture that stayed uniform, against an arm that mixes nothing, is no test of learning to mix.
+    """Warn if a trained mixture stayed uniform and is compared with an arm without one: it did not learn to mix.
 
-    At the base rate a logit can move by about .08 in 8,000 steps: nothing found is then true by construction.
+    At the base rate a logit moves by about .08 at most in 8,000 steps, so that finding no difference is no
+    surprise.
     """
     if len({side.settings.readout in MIXTURES for side in sides}) < 2:
         return ()
-    said = []
+    remarks = []
     for side in sides:
         if side.settings.train and side.settings.readout in MIXTURES:
             shift = side.means.get("readout/shift")
             if shift is None:
-                said.append(f"whether {side.name} moved its layer weights is unknown: `evaluate: readout` tells")
+                remarks.append(
+                    f"whether {side.name} moved its layer weights is unknown: `evaluate: readout` tells"
+                )
             elif shift <= MOVED:
-                said.append(
+                remarks.append(
                     f"untested: the layer weights of {side.name} stayed within {MOVED} of uniform ({shift:.3f})"
                 )
-    return tuple(said)
+    return tuple(remarks)
 
 
 def check_views_given(study: Study) -> None:
-    """Every trained arm has a view with weight among those of `data:`, and its workers can share a batch."""
+    """Raise ValueError for a trained arm without a weighted view of `data:`, or with batches that workers cannot
+    share."""
     from trainers.concept.batches import check_views
 
     workers = study.resources.workers_per_run
@@ -58,12 +62,12 @@ def check_views_given(study: Study) -> None:
 
 
 def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """A readout mixes no more layers than each backbone has."""
+    """Raise ValueError for a readout that mixes more layers than a backbone has."""
     check_depth(study, backbones, lambda arm: arm.layers if arm.readout in MIXTURES else 0)
 
 
 def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """Rates fall from layer to layer only where each layer has weights of its own."""
+    """Raise ValueError for layer_decay < 1 with a backbone whose layers share their weights."""
     shared = [folder.name for folder in backbones if not layers_learn_apart(folder)]
     for name, arm in study.arms.items():
         if shared and arm.train and arm.layer_decay < 1:
@@ -74,7 +78,7 @@ def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCo
 
 
 def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
-    """Every trained arm can draw its batches."""
+    """Raise ValueError for a trained arm whose batches the corpus cannot fill."""
     from trainers.concept.batches import views_of
 
     check_trained(study, lambda arm: views_of(arm, corpus, study.resources.workers_per_run))
@@ -85,34 +89,34 @@ def slips(study: Study) -> list[str]:
 
 
 def most_at_once(data: ConceptData, settings: Settings) -> int:
-    """Texts that pass the encoder at once: pairs of all views with weight, or negatives, whichever are more."""
+    """The most texts that pass the encoder together: pairs of all weighted views, or negatives if more."""
     views = sum(weight > 0 for view, weight in settings.weights.items() if view in data.views)
     each = min(settings.negatives_per_definition or len(RULES), len(RULES)) if settings.hard_negatives else 0
     return settings.batch_size * max(2 * views, each)
 
 
 def idle_weights(study: Study) -> list[str]:
-    """The slips of weights, set or searched, of pairs that `data:` does not give: arms train alike by any."""
-    data, search, told = study.data, study.search, dict[str, list[str]]()
-    moved = () if search is None else search.dimensions or [one.name for one in SPACE]
+    """Warnings of weights, set or searched, of views that `data:` does not have: they change nothing."""
+    data, search, idle = study.data, study.search, dict[str, list[str]]()
+    moved = () if search is None else search.dimensions or [dimension.name for dimension in SPACE]
     for name, arm in study.arms.items():
         for view, weight in arm.weights.items() if arm.train else ():
             field = f"{view}_weight"
             if view in data.views:
                 continue
             if weight != Settings().weights.get(view, weight):
-                told.setdefault(f"{field} = {weight:g}", []).append(name)
+                idle.setdefault(f"{field} = {weight:g}", []).append(name)
             if search is not None and name in search.arms and field in moved:
-                told.setdefault(f"{field}, which the search moves,", []).append(name)
+                idle.setdefault(f"{field}, which the search moves,", []).append(name)
     return [
         f"{listed(arms)}: {what} weighs nothing: data.lexicons = [{', '.join(data.lexicons)}] has no such pairs; "
         "yet such runs have other ids than without it"
-        for what, arms in told.items()
+        for what, arms in idle.items()
     ]
 
 
 def rows_of(corpus: ConceptCorpus) -> list[RowsOf]:
-    """Pairs of each kind that train, and terms of each split that is measured on."""
+    """The number of training pairs of each kind, and of held-out terms of each split."""
     held = {f"terms ({name})": len(part.terms) for name, part in corpus.splits.items()}
     kinds = {"synonyms": corpus.syn, "definitions of two sources": corpus.d2d, "comments and labels": corpus.c2l}
     others = [RowsOf(name, len(pairs)) for name, pairs in kinds.items() if pairs is not None]

@@ -1,4 +1,4 @@
-"""What the rest of the system may ask of a model family, of its settings, its encoder and its corpus.
+"""The interface of a model family, its settings, its encoder and its corpus to the rest of the system.
 
 A family is a file in this package that defines `FAMILY`, and one line in `registry.FAMILIES`. Those that train an
 encoder of texts are an `EncoderFamily` (encoders.py), those with a run body of their own begin as a `PlainFamily`
@@ -29,8 +29,7 @@ USUAL_IMPORTS = ("torch", "transformers.modeling_utils", "trainers.engine.deep_s
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSeen:
-    """An arm of a claim as its family sees it: what it is called, its settings, and the mean of each metric over
-    its finished runs."""
+    """An arm of a claim, for `Family.caveats`: name, settings, and the mean of each metric over finished runs."""
 
     name: str
     settings: Any
@@ -39,10 +38,8 @@ class ArmSeen:
 
 @dataclass(frozen=True)
 class RowsOf:
-    """What becomes of the rows of a data set: how many train; how many are held out, for what; left out, and why.
-
-    Arms may draw from those that train, and need not come to all.
-    """
+    """The use of a data set's rows: how many are for training; how many are held out, by purpose, or left out, by
+    reason. Arms may draw from the training rows and need not use all."""
 
     name: str
     train: int
@@ -61,10 +58,10 @@ class RowsOf:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStudy:
-    """An example of what a study of the family must say and no default can, for a person to put right.
+    """Example values for the fields of a study that have no default, for a person to adapt.
 
-    data, train: these blocks as a file has them. untrained: what an arm sets beside `train: false`. told: field of
-    a block -> the comment on it.
+    data, train: these blocks as in a file. untrained: what an arm sets beside `train: false`. told: field of a
+    block -> the comment written on it.
     """
 
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -75,7 +72,7 @@ class FirstStudy:
 
 @dataclass(frozen=True)
 class ByLayer:
-    """A plot of a figure by layer, a line for each arm. pattern: of its metrics, with {} for the layer."""
+    """A plot of a figure by layer, a line for each arm. pattern: the metrics' name with {} for the layer."""
 
     name: str
     pattern: str
@@ -96,43 +93,43 @@ ArmPlot = ByLayer | Against
 
 
 class Settings(Protocol):
-    """A frozen data class: the `train:` block and one arm, merged. ValueError names a field that is refused."""
+    """A frozen data class: the `train:` block merged with one arm. Its ValueErrors name the refused field."""
 
     @property
     def train(self) -> bool:
-        """False for an arm without training, whose one run stands beside every seed."""
+        """False for an arm without training, whose single run is paired with every seed."""
         ...
 
 
 class Corpus(Protocol):
-    """What an arm is trained on."""
+    """The data that an arm is trained on."""
 
     @property
     def fingerprint(self) -> str:
-        """As the family's `fingerprint` of the data block that it was loaded for."""
+        """Equals the family's `fingerprint` of the data block that it was loaded for."""
         ...
 
 
 class FamilyEncoder(Protocol):
-    """What a run trains, or only reads out."""
+    """The encoder of a run, trained or not."""
 
     @property
     def readers(self) -> Readers:
-        """What it encodes, by kind ("texts", "occurrences", …): N of them -> (N, D) float32, without dropout."""
+        """Kind of input ("texts", "occurrences", …) -> function from N inputs to (N, D) float32, no dropout."""
         ...
 
     @property
     def truncated(self) -> int:
-        """How many texts had to be cut so far."""
+        """How many texts were cut so far."""
         ...
 
     def save(self, path: Path) -> None:
-        """Write a folder that its family reads again with the same figures; safetensors only."""
+        """Write a folder from which its family opens an encoder with the same figures; safetensors only."""
         ...
 
 
 class Opener(Protocol):
-    """The module that opens a family's encoders. All there is to one whose settings train nothing."""
+    """The module that opens a family's encoders. Enough for a family that trains nothing."""
 
     def read(self, settings: Any, folder: Path, world: World) -> FamilyEncoder:
         """Open a backbone, or a model that an encoder of this family saved, without training."""
@@ -141,35 +138,35 @@ class Opener(Protocol):
 
 @runtime_checkable
 class Trainer(Opener, Protocol):
-    """The module that makes a family's encoders."""
+    """The module that opens and trains a family's encoders."""
 
     def fit(
         self, settings: Any, backbone: Path, corpus: Any, seed: int, world: World
     ) -> tuple[FamilyEncoder, list[Progress]]:
-        """Train an encoder from this backbone; its curve has one Progress a step."""
+        """Train an encoder from this backbone; return it with its curve, one Progress a step."""
         ...
 
 
 class Family(Protocol):
     """A training objective with its data, its tasks and the space in which its settings are searched.
 
-    settings, data: frozen data classes; `train:` and an arm of a study merge into the first, `data:` is the
-    second.
+    settings, data: frozen data classes, of `train:` merged with an arm, and of `data:`.
     stacked: all runs of a job train as one model.
-    shape: a key of an arm's settings. Runs of equal shape can train as one stack of encoders
-    (`trainers.encoders.stack`); ValueError for an arm whose runs cannot; None for a family without such runs.
-    space: the settings that a search may move; empty where there is none.
+    shape: maps an arm's settings to a key. Runs of equal keys can train as one stack of encoders
+    (`trainers.encoders.stack`); raises ValueError for an arm whose runs cannot; None for a family without such
+    runs.
+    space: the settings that a search may vary; empty if it cannot be searched.
     needs_backbone: whether a study must name one.
     dev_apart: tasks named dev/... are measured on a part of the training rows, which is then left out of training,
     so that only a search may name them.
-    distributions: what the report plots of single items: quantity -> part -> the metric whose items it is.
-    arm_plots: what it plots of whole runs, where they have the figures.
+    distributions: distributions of items that the report plots: quantity -> part -> the metric of the items.
+    arm_plots: plots of whole runs, drawn if runs have the figures.
     streams: the random streams of its trainings that may have a seed of their own (`trainers.engine.streams`).
-    imports: the modules that its runs need, imported once in every lane.
-    headroom: data block, backbone's name -> what each data set leaves to gain, before any training; None for a
-    family that cannot tell.
-    spread: how far the headline of one recipe moves between seeds, as a standard deviation with its source, for
-    studies without finished pairs; None where no public figure is known.
+    imports: modules that its runs need, imported once in every lane.
+    headroom: maps data block and backbone's name to the possible gain on each data set, before any training; None
+    for a family that cannot compute it.
+    spread: standard deviation of the headline of one recipe between seeds, and its source, for plans without
+    finished pairs; None if no public figure is known.
     """
 
     @property
@@ -200,8 +197,7 @@ class Family(Protocol):
     def spread(self) -> tuple[float, str] | None: ...
 
     def tasks(self, data: Any) -> Tasks:
-        """All that `evaluate:` may name. Those on development data, which a search may choose by, begin with
-        dev/."""
+        """All tasks that `evaluate:` may name. Those on development data, for searches, begin with dev/."""
         ...
 
     def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
@@ -209,11 +205,11 @@ class Family(Protocol):
         ...
 
     def reads(self, settings: Any) -> tuple[str, ...]:
-        """The kinds of text that an encoder of such an arm reads: it can be scored on the tasks of these alone."""
+        """The kinds of input that an encoder of such an arm reads; only tasks of these kinds can score it."""
         ...
 
     def first_study(self, setting: str) -> FirstStudy:
-        """What `semray init study` writes beside two arms that differ in this setting."""
+        """Example values for `semray init study`, whose two arms differ in this setting."""
         ...
 
     def defining(self, settings: Any) -> dict[str, Any]:
@@ -221,80 +217,79 @@ class Family(Protocol):
         ...
 
     def in_bf16(self, settings: Any) -> Mapping[str, Any]:
-        """What defines a model in bf16 besides `defining`: a name for each thing that bf16, unlike fp32, computes
-        otherwise than an older semray did, so that such runs have other ids."""
+        """What defines a model in bf16 besides `defining`: a name for each computation that changed since an older
+        semray in bf16 but not in fp32, so that such runs have other ids."""
         ...
 
     def caveats(self, sides: Sequence[ArmSeen], data: Any, figures: Sequence[str]) -> tuple[str, ...]:
-        """Remarks beside the verdict of a claim on these figures, as runs and data give cause for them: such as
-        that the arms in truth do not differ in what they are meant to differ in."""
+        """Remarks beside the verdict of a claim on these figures, such as that the arms do not really differ in
+        what they are meant to differ in."""
         ...
 
     def learns(self, settings: Any) -> bool:
-        """Whether the corpus has any part in the scores of such an arm."""
+        """True if the scores of such an arm depend on the corpus."""
         ...
 
     def fingerprint(self, data: Any) -> str:
-        """Names the rows that are trained on, cheaply. CorpusError or BackboneError where they are not at hand."""
+        """A cheap fingerprint of the training rows. CorpusError or BackboneError if data are missing."""
         ...
 
     def rows(self, data: Any) -> Sequence[RowsOf] | None:
-        """What becomes of the rows of each data set, for the plan; None until a run has built them."""
+        """The use of each data set's rows, for the plan; None until a run has built them."""
         ...
 
     def former_fingerprint(self, data: Any) -> str:
-        """The one name of training and test rows in old ledgers; "" for a family of which they hold none."""
+        """The fingerprint of training and test rows in old ledgers; "" for a family that those do not hold."""
         ...
 
     def opened_by(self, folder: Path) -> str:
-        """What opens a folder that one of its runs saved, as lines of Python with FOLDER in its place; "" for one
-        that is of use to semray alone."""
+        """Lines of Python that open a folder saved by one of its runs, with FOLDER for its path; "" for a folder
+        that only semray can use."""
         ...
 
     def check(self, study: Study) -> None:
-        """ValueError for arms and data that do not go together, as far as that shows before data are opened."""
+        """Raise ValueError for arms and data that do not go together, as far as seen without opening data."""
         ...
 
     def slips(self, study: Study) -> Sequence[str]:
-        """Warnings for the plan: settings that are allowed and hardly meant, each with arms, field and value."""
+        """Warnings for the plan on settings that are allowed but hardly meant, with arms, field and value."""
         ...
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
-        """Build or open what every run needs. ValueError or CorpusError for what cannot work, before lanes
-        start."""
+        """Build or open what every run needs, before lanes start. ValueError or CorpusError if it cannot."""
         ...
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
-        """Train and score the runs of a job, and give each result as soon as it is whole. A run whose model
-        `job.models` holds is only scored. Where one of several runs fails the others go on; RunsFailed tells of it
-        at the end."""
+        """Train and score the runs of a job; yield each result as soon as it is complete. Runs whose model is in
+        `job.models` are only scored. If one of several runs fails, the others go on, and RunsFailed is raised at
+        the end."""
         ...
 
 
 class OwnWork(Protocol):
-    """Work in shards that a family's own command has begun."""
+    """Work of a family's own command, divided into shards."""
 
     @property
     def pending(self) -> Sequence[int]:
-        """The shards to be written."""
+        """The numbers of the shards that are still to be written."""
         ...
 
     @property
     def written(self) -> str:
-        """How many there are by now, in words."""
+        """How many shards are written by now, in words."""
         ...
 
     def writer(self) -> Callable[[], Callable[[int], None]]:
-        """Opens, in whatever process, what writes a shard by its number."""
+        """A factory, callable in any process, of the function that writes a shard by its number."""
         ...
 
     def outcome(self) -> tuple[Mapping[str, Any], str]:
-        """What came of it, as plain JSON types and in words."""
+        """The outcome, as plain JSON types and in words."""
         ...
 
 
 class OwnCommand(Protocol):
-    """A module with a command that one family has alone; no more than its flags may be costly to import."""
+    """A module with a command of one family; it must import cheaply, apart from `work_of`."""
 
     SUMMARY: str
 

@@ -42,7 +42,7 @@ scores = GatedPairScorer.load("FOLDER/SET").score([("a vessel for hot drinks", "
 
 
 class DifficultyFamily(PlainFamily):
-    """See `contract.Family`. What its runs train is no encoder: it corrects the cosines of a frozen one."""
+    """See `contract.Family`. Its runs train adapters that correct the cosines of a frozen encoder."""
 
     settings, data, space = Settings, PairData, SPACE
     stacked = needs_backbone = True
@@ -51,12 +51,12 @@ class DifficultyFamily(PlainFamily):
     imports = USUAL_IMPORTS
 
     def tasks(self, data: PairData) -> Tasks:
-        """Its own, and of all others those that read the predictions of pairs."""
+        """Its own tasks, and those of others that read predictions of pairs."""
         table = suite.tasks(data.path, tasks(data))
         return {name: task for name, task in table.items() if task.reads == PREDICTIONS}
 
     def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
-        """Embeds and judges, both cached."""
+        """The headroom of each data set; computes embeddings and judge's scores unless cached."""
         return [headroom_of(pair_set) for pair_set in prepared(data, backbone)[0]]
 
     def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
@@ -70,7 +70,7 @@ class DifficultyFamily(PlainFamily):
         return defining(settings)
 
     def caveats(self, sides: Sequence[ArmSeen], data: PairData, figures: Sequence[str]) -> tuple[str, ...]:
-        """A judge that saw the labels of a task defines a target there that no independent judge would."""
+        """Warn of a judge that learned from a task's labels, whose target there is not independent of them."""
         judged = [side.name for side in sides if side.settings.needs_judge]
         seen, tasks_of = seen_by_judge(data), [figure.removeprefix("dev/").partition("/")[0] for figure in figures]
         return tuple(
@@ -81,7 +81,7 @@ class DifficultyFamily(PlainFamily):
         )
 
     def learns(self, settings: Settings) -> bool:
-        """Untrained arms too: how a sentence is encoded, and the judge, stand in the data block."""
+        """True for untrained arms too, as the data block names the encoding and the judge."""
         return True
 
     def fingerprint(self, data: PairData) -> str:
@@ -90,8 +90,10 @@ class DifficultyFamily(PlainFamily):
         return fingerprint(data)
 
     def rows(self, data: PairData) -> list[RowsOf]:
-        found = [load_task(name, data) for name in data.tasks]
-        return [RowsOf(one.name, len(one.train), {f"of {measured_on(one)}": len(one.evaluation)}) for one in found]
+        sets = [load_task(name, data) for name in data.tasks]
+        return [
+            RowsOf(each.name, len(each.train), {f"of {measured_on(each)}": len(each.evaluation)}) for each in sets
+        ]
 
     def former_fingerprint(self, data: PairData) -> str:
         from trainers.difficulty.fingerprint import former_fingerprint
@@ -99,7 +101,7 @@ class DifficultyFamily(PlainFamily):
         return former_fingerprint(data)
 
     def opened_by(self, folder: Path) -> str:
-        """A pair arm is a scorer on each data set; the projection of a per-sentence one is no model of its own."""
+        """Code for a pair arm's scorer on one data set; "" for a per-sentence arm, which saves no whole model."""
         scorers = sorted(path.parent.name for path in folder.glob("*/scorer.json"))
         return SCORER.replace("SET", scorers[0]) if scorers else ""
 
@@ -110,7 +112,7 @@ class DifficultyFamily(PlainFamily):
         check_figures(study)
 
     def slips(self, study: Study) -> tuple[str, ...]:
-        """A judge of one's own of which no set is known that it learned from: no claim would be warned of."""
+        """Warn if data.judge_saw names no known sets that a user's judge learned from: no caveat would appear."""
         judged, data = listed([name for name, arm in study.arms.items() if arm.needs_judge]), study.data
         if not judged or data.judge in ("none", STANDIN):
             return ()
@@ -118,8 +120,8 @@ class DifficultyFamily(PlainFamily):
             return (f"{judged}: data.judge_saw = [] leaves open whose labels {data.judge} learned from",)
         unknown = [written for written in data.judge_saw if set_named(written) is None]
         return tuple(
-            f"{judged}: data.judge_saw: no claim is warned of {one!r}; known: {names_accepted(one, list(GRADED))}"
-            for one in unknown
+            f"{judged}: data.judge_saw: no claim is warned of {own!r}; known: {names_accepted(own, list(GRADED))}"
+            for own in unknown
         )
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
@@ -130,14 +132,14 @@ class DifficultyFamily(PlainFamily):
         check_scores(study.data, pair_sets)
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
-        """Embed and judge once, train every run of the job that has no model together, yield each result.
+        """Embed and judge once, train all runs without a model together, yield each result.
 
-        An error of scoring, unlike one of training, is that of all runs that come later.
+        A training error fails one run; a scoring error fails all later runs of the job.
         """
         from trainers.difficulty.fit import MemberDiverged, fit_portions
 
         started = time.perf_counter()
-        first = job.runs[0]  # a job's runs share backbone, data and, but for what each has already, tasks
+        first = job.runs[0]  # the runs of a job share backbone, data and tasks, except tasks already scored
         data, pair_sets, judge = _prepared_for(first, world)
         of_request = {(built(Settings, run.settings), run.seed): run for run in job.runs}
         wanted = {request: named(FAMILY.tasks(data), run.tasks) for request, run in of_request.items()}
@@ -171,7 +173,7 @@ FAMILY: Family = DifficultyFamily()
 
 
 def check_figures(study: Study) -> None:
-    """Every arm can have the figures that claims and search ask of it."""
+    """Raise ValueError for a figure in a claim or search that the form of an arm can never have."""
     asked = [
         (arm, figure) for part in study.parts for arm in part.arms for figure in study.figures_of(part.metric)
     ]
@@ -188,7 +190,7 @@ def check_figures(study: Study) -> None:
 
 
 def instead_of(form: str, figure: str) -> str:
-    """The forms that have a figure, in words, where this one cannot have it; "" where it can."""
+    """If this form cannot have a figure, the forms that can, in words; otherwise ""."""
     kind = figure.rpartition("/")[2]
     if kind in FIGURES["isolation"] and form not in ISOLATED_BY:
         return f"{', '.join(ISOLATED_BY)}, which have a control that lacks the signal alone"
@@ -198,7 +200,7 @@ def instead_of(form: str, figure: str) -> str:
 
 
 def check_golds(study: Study, pair_sets: Sequence[PairTask]) -> None:
-    """No claim is on what never has a value: a correlation with gold that is the same in every row."""
+    """Raise ValueError for a claim on a correlation whose gold is the same in every row, and so undefined."""
     claimed = {figure for part in study.parts for figure in study.figures_of(part.metric)}
     for one in pair_sets:
         asked = sorted(claimed & {f"{one.name}/{kind}" for kind in CORRELATED})
@@ -210,7 +212,7 @@ def check_golds(study: Study, pair_sets: Sequence[PairTask]) -> None:
 
 
 def check_scores(data: PairData, tasks: Sequence[PairTask]) -> None:
-    """A file of scores has one for every pair."""
+    """Raise an error unless a file of judge's scores, if given, has a score for every pair."""
     from trainers.difficulty.judges import ScoresFile
 
     if data.scores_file is None:
@@ -222,13 +224,13 @@ def check_scores(data: PairData, tasks: Sequence[PairTask]) -> None:
 
 
 def check_sizes(study: Study, folder: Path) -> None:
-    """Every arm can be laid out on this backbone's vectors, where their length is known before they are made."""
+    """Raise ValueError for an arm whose sizes do not fit the length of a backbone's vectors, if that is known."""
     from trainers.difficulty.stack import layout_of
     from trainers.encoders.backbones import width_of
     from trainers.encoders.own_reading import own_readout
 
     try:
-        own_readout(folder)  # of its modules none makes a vector of another length than a token's
+        own_readout(folder)  # if this succeeds, vectors are as long as token states
     except ValueError:
         return
     if (width := width_of(folder)) is None:
@@ -236,9 +238,9 @@ def check_sizes(study: Study, folder: Path) -> None:
     check_trained(study, lambda arm: layout_of(arm, width))
 
 
-@lru_cache(maxsize=8)  # the data sets of a job, of which every run asks
+@lru_cache(maxsize=8)  # every run of a job asks for the same data sets
 def headroom_of(data: TaskData) -> Headroom:
-    """The headroom of one task, with the judge's doubt among the signals where there is a judge."""
+    """The headroom of one task; with a judge, its doubt is one of the signals."""
     from evaluators.metrics.headroom import headroom
 
     doubts = data.evaluation.candidate_targets()
@@ -252,9 +254,9 @@ def prepared(
     device: str = "cpu",
     tell: Callable[[str], None] = lambda words: None,
 ) -> tuple[list[TaskData], Judge | None]:
-    """Every data set of a study embedded and, where its data block names a judge, judged. Cached.
+    """Every data set of a study with embeddings and, if its data block names a judge, the judge's scores. Cached.
 
-    tell: hears, in words, of whatever takes its time, before it starts.
+    tell: called with a line of progress before each long step.
     """
     from trainers.difficulty import data as difficulty_data
     from trainers.difficulty.judges import judge_of
@@ -270,7 +272,7 @@ def prepared(
 
 
 def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Judge | None]:
-    """What a job needs, after a look that it is what was planned; for a search, on its part of the rows."""
+    """A job's data block, data sets (in a search, its part of the rows) and judge, checked against the plan."""
     from trainers.difficulty.data import for_selection
     from trainers.encoders.backbones import resolve_backbone
 
@@ -286,15 +288,15 @@ def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Jud
 
 
 def _scores(
-    wanted: Mapping[Request, Sequence[Task[Any, Any]]], request: Request, pair_set: Any, *said: Any
+    wanted: Mapping[Request, Sequence[Task[Any, Any]]], request: Request, pair_set: Any, *predictions: Any
 ) -> list[tuple[str, Any]]:
-    """What a model's predictions on one data set score on its tasks, each with the name of its task."""
+    """(task name, score) for each score of a model's predictions on one data set."""
     plain = pair_set.name.removeprefix("dev/")
     return [
         (task.name, score)
         for task in wanted[request]
         if task.name.rpartition("/")[2] == plain
-        for score in task.score(pair_set, lambda names: [said])
+        for score in task.score(pair_set, lambda names: [predictions])
     ]
 
 
@@ -325,7 +327,7 @@ def _results(
 
 
 def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData]) -> dict[str, TrainedAdapter]:
-    """The adapters of a run that was trained before, by data set; empty for one that is to be trained."""
+    """The adapters of a run that was trained before, by data set; {} for a run to be trained."""
     from trainers.difficulty.pair_scorer import load_adapter
 
     folder, (settings, seed) = job.models.get(run.id), request
@@ -337,21 +339,23 @@ def _adapters(request: Request, run: Run, job: Job, pair_sets: Sequence[TaskData
 
 
 def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: StackResult, folder: Path) -> None:
-    """One adapter per data set: a scorer's folder for a pair arm, the bare parameters for a per-sentence one.
+    """Write one adapter per data set: a scorer's folder for a pair arm, only parameters for a per-sentence arm.
 
-    Beside it, as headroom.json, what the frozen cosine left to gain there.
+    Each also gets headroom.json, the headroom of the frozen cosine.
     """
     from trainers.difficulty.pair_scorer import WEIGHTS, export_scorer, save_adapter
     from trainers.difficulty.settings import PAIR_FORMS
 
-    for one in pair_sets:
-        trained, place = result.trained[one.task.name], folder / one.task.name
+    for pair_set in pair_sets:
+        trained, place = result.trained[pair_set.task.name], folder / pair_set.task.name
         if result.settings.form in PAIR_FORMS:
-            export_scorer(place, trained, one, backbone=backbone, prompt=data.prompt, max_length=data.max_length)
+            export_scorer(
+                place, trained, pair_set, backbone=backbone, prompt=data.prompt, max_length=data.max_length
+            )
         else:
             place.mkdir(parents=True)
-            save_adapter(place / WEIGHTS, trained, one.x.shape[1])
-        (place / "headroom.json").write_text(json.dumps(asdict(headroom_of(one)), indent=1))
+            save_adapter(place / WEIGHTS, trained, pair_set.x.shape[1])
+        (place / "headroom.json").write_text(json.dumps(asdict(headroom_of(pair_set)), indent=1))
 
 
 def _progress(step: int = 0, steps: int = 0, doing: str = "") -> Any:

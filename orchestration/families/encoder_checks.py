@@ -1,4 +1,4 @@
-"""What may be refused of a family's encoders before a lane starts, in words that name arm, field and value."""
+"""Checks of a study of encoders before a lane starts; their ValueErrors name arm, field and value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def of_arm(name: str) -> Iterator[None]:
-    """Let what is refused within the block say of which arm it is."""
+    """Add the arm's name to ValueErrors within the block."""
     try:
         yield
     except ValueError as error:
@@ -32,7 +32,7 @@ def of_arm(name: str) -> Iterator[None]:
 
 
 def check_trained(study: Study, check: Callable[[Any], object]) -> None:
-    """Look at every arm that is trained; what is refused says of which it is."""
+    """Check every trained arm; ValueErrors get the arm's name."""
     for name, arm in study.arms.items():
         with of_arm(name):
             if arm.train:
@@ -40,7 +40,7 @@ def check_trained(study: Study, check: Callable[[Any], object]) -> None:
 
 
 def check_packed(backbones: Sequence[Path]) -> None:
-    """Every backbone can be one of a stack."""
+    """Raise ValueError for a backbone that cannot be stacked."""
     from trainers.encoders.packing import padded_kind
     from trainers.encoders.stack import refusal
 
@@ -50,43 +50,43 @@ def check_packed(backbones: Sequence[Path]) -> None:
 
 
 def check_micro_batch(study: Study) -> None:
-    """Every arm that trains in parts can do so in the study's worlds."""
+    """Raise ValueError for an arm whose micro_batch is impossible with the study's workers and ZeRO stage."""
     resources = study.resources
     for name, arm in study.arms.items():
-        said = micro_batch_refusal(
+        refusal = micro_batch_refusal(
             getattr(arm, "micro_batch", None),
             workers=resources.workers_per_run,
             zero_stage=resources.deepspeed.zero_stage,
         )
-        if said:
-            raise ValueError(f"arms.{name}: {said}")
+        if refusal:
+            raise ValueError(f"arms.{name}: {refusal}")
 
 
 def micro_batch_slips(most_at_once: Callable[[Any], int]) -> Callable[[Study], list[str]]:
-    """The slips of arms whose train.micro_batch holds all texts that pass the encoder at once without it.
+    """A family's `slips` for arms whose train.micro_batch is so large that it divides no step.
 
-    most_at_once: how many that are at most in a step of such an arm, over all workers.
+    most_at_once: the most texts that pass the encoder together in a step of an arm, over all workers.
     """
 
     def slips(study: Study) -> list[str]:
         workers = study.resources.workers_per_run
-        told: dict[tuple[int, int], list[str]] = {}
+        undivided: dict[tuple[int, int], list[str]] = {}
         for name, arm in study.arms.items():
-            asked = arm.micro_batch
-            if arm.train and isinstance(asked, int) and asked * workers >= (most := most_at_once(arm)):
-                told.setdefault((asked, most // workers), []).append(name)
+            size = arm.micro_batch
+            if arm.train and isinstance(size, int) and size * workers >= (most := most_at_once(arm)):
+                undivided.setdefault((size, most // workers), []).append(name)
         of_one = " of a worker" if workers > 1 else ""
         return [
-            f"{listed(arms)}: micro_batch = {asked} divides no step: at most {most:,} texts{of_one} pass at once; "
+            f"{listed(arms)}: micro_batch = {size} divides no step: at most {most:,} texts{of_one} pass at once; "
             "yet such runs have other ids than without it"
-            for (asked, most), arms in told.items()
+            for (size, most), arms in undivided.items()
         ]
 
     return slips
 
 
 def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:
-    """Every backbone has the layers that an arm asks for. deepest: the last of them, counted from 1; 0: none."""
+    """Raise ValueError for an arm with more layers than a backbone. deepest: its last layer from 1; 0 for none."""
     from trainers.encoders.backbones import depth_of
 
     for name, arm in study.arms.items():
@@ -101,9 +101,9 @@ def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any]
 def check_metrics(
     study: Study, tasks: Sequence[Task[Any, Any]], of_others: Sequence[Task[Any, Any]], sizes: Sequence[str]
 ) -> None:
-    """Every task finds something to score, and every compared metric comes out. 0.2 s for the whole of WordNet.
+    """Raise ValueError for a task without texts in this corpus, or a compared metric without a figure.
 
-    of_others: tasks that packages bring.
+    Scores made-up answers: 0.2 s for the whole of WordNet. of_others: tasks of installed packages.
     """
     for task in tasks:
         if len(set(task.texts(task.benchmark.load()))) < 2:
@@ -126,12 +126,12 @@ def check_metrics(
 
 
 def brought_tasks(data: Any) -> Tasks:
-    """What installed packages bring to a study of encoders."""
+    """The tasks that installed packages bring to a study of encoders."""
     return installed.tasks(getattr(data, "path", None)).tasks
 
 
 def tried(task: Task[Any, Any]) -> list[Score]:
-    """The scores of a package's task on answers of no meaning. ValueError for whatever goes wrong in its code."""
+    """The scores of a package's task on made-up answers. Raises ValueError for any error in the package's code."""
     try:
         ((_, scores),) = evaluate([task], {task.reads: partial(task.made_up, np.random.default_rng(0))})
     except CorpusError:

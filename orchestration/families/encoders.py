@@ -1,4 +1,4 @@
-"""What the families that train an encoder share: one run body, and what is looked at before a lane starts."""
+"""The common part of families that train an encoder: the run body, and the checks before a lane starts."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ FirstCheck = Callable[["Study"], None]
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderFamily:
-    """A family of encoders; see `contract.Family` for what is asked of each.
+    """A family of encoders; see `contract.Family` for its methods.
 
-    A new family must give the first six fields, and mostly has own_tasks; the others can wait until they are
-    missed. examples/family is one to begin with, as `semray init family` writes it.
+    A new family must give the first six fields, and usually own_tasks; the others are optional. examples/family is
+    an example to start from, which `semray init family` writes.
 
-    trainer: imports the module that reads and fits its encoders, and torch with it; only a run calls it.
-    fits: whether an arm is made by `fit`. An untrained arm may be, where it takes a part from the corpus.
-    keeps: whether the ledger keeps what `fit` made, so that another task is scored without training again.
-    told, told_of_corpus: what the report says of an encoder, such as a stand-in for a real part of it; and of the
-    rows that an arm is made from.
-    rows_of: what a plan says of a corpus's rows.
+    trainer: imports and returns the module that opens and fits its encoders, and with it torch; only runs call it.
+    fits: whether an arm is made by `fit`; an untrained arm may be, if it takes a part from the corpus.
+    keeps: whether the ledger keeps the model that `fit` made, so that further tasks need no new training.
+    told, told_of_corpus: notes for the report on an encoder, such as on a stand-in for a real part; and on the
+    rows that an arm was made from.
+    rows_of: the use of a corpus's rows, for plans.
     shape: for arms whose encoders train through `engine.loop`; `shape_by` makes one.
-    own_tasks: those on the family's own corpus, beside the field's.
+    own_tasks: the tasks on the family's own corpus, beside the public benchmarks.
     sizes: the fields of `data:` that decide how much there is to measure on, for messages.
-    first_checks, checks: what refuses a study before data are opened, and with corpus and backbones at hand;
-    ValueError names field, value and what is accepted.
-    slips: warnings, where nothing is refused.
-    by_library: sentence-transformers reads the backbones, of more kinds than an `Encoder` does.
+    first_checks, checks: checks of a study before data are opened, and with corpus and backbones loaded; their
+    ValueErrors name field, value and what is accepted.
+    slips: warnings for the plan.
+    by_library: sentence-transformers loads the backbones, and supports more kinds than `Encoder`.
     """
 
     settings: type[Settings]
@@ -108,7 +108,7 @@ class EncoderFamily:
     def tasks(self, data: Any) -> Tasks:
         try:
             return suite.tasks(getattr(data, "path", None), self.own_tasks(data))
-        except CorpusError as error:  # a package that brings tasks is at fault, not the study
+        except CorpusError as error:  # raised by an installed package that brings tasks
             raise StudyError(str(error)) from None
 
     def groups(self, data: Any) -> Mapping[str, tuple[str, ...]]:
@@ -148,20 +148,20 @@ class EncoderFamily:
         check_metrics(study, asked, of_others, self.sizes)
         table = self.tasks(study.data)
         for name in study.evaluate:
-            if name not in own and name not in brought:  # those were loaded to be checked
+            if name not in own and name not in brought:  # `check_metrics` has loaded those
                 table[name].benchmark.load()
 
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         failed: dict[str, Exception] = {}
         fitted: Mapping[str, _Fitted | Exception] = {}
-        held = [run for run in job.runs if run.id in job.models]
-        left = [run for run in job.runs if run.id not in job.models]
-        for run in (*held, *left):  # held first, so that their scoring is not billed to the others' training
+        trained = [run for run in job.runs if run.id in job.models]
+        untrained = [run for run in job.runs if run.id not in job.models]
+        for run in (*trained, *untrained):  # so that scoring the trained is not billed to the others
             if run.stacked and run.id not in job.models and not fitted:
-                fitted = self._stacked(left, world)
+                fitted = self._stacked(untrained, world)
             try:
                 yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
-            except Exception as error:  # this run's own, whatever it is; the others go on
+            except Exception as error:  # whatever happened to this run, the others go on
                 if len(job.runs) == 1:
                     raise
                 failed[run.id] = error
@@ -171,7 +171,7 @@ class EncoderFamily:
     def _execute(
         self, run: Run, model: Path | None, fitted: _Fitted | Exception | None, world: World
     ) -> Iterator[Result]:
-        """model: of a run that was trained before; fitted: what came of one that was trained with others."""
+        """model: the folder of a run that was trained before. fitted: the outcome of one trained in a stack."""
         from trainers.encoders.together import reading_together
 
         if isinstance(fitted, Exception):
@@ -214,7 +214,7 @@ class EncoderFamily:
         return _Fitted(encoder, curve, seconds, notes, world.seat)
 
     def _stacked(self, runs: Sequence[Run], world: World) -> Mapping[str, _Fitted | Exception]:
-        """Runs trained as one stack of encoders: by id what came of each."""
+        """Train runs as one stack of encoders; return the outcome of each by id."""
         from trainers.encoders.stack import fit_together
 
         fits = [partial(self._fit, run) for run in runs]
@@ -224,8 +224,8 @@ class EncoderFamily:
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What a run's training gave. seconds: of loading its data and of training. seat: its place among the runs
-    that it was trained with; None for a run trained alone."""
+    """The outcome of a run's training. seconds: of loading its data and of training. seat: its place in a stack;
+    None for a run trained alone."""
 
     encoder: FamilyEncoder
     curve: Sequence[Progress]
@@ -235,14 +235,14 @@ class _Fitted:
 
     @property
     def share(self) -> float:
-        """Of what all of them cost."""
+        """The run's fraction of the cost of its stack."""
         return 1.0 if self.seat is None else self.seat.share
 
 
 class _Clock:
-    """Counts the seconds of a training, or its share of those of a stack, earlier attempts included.
+    """Counts the seconds of a training, or its share of a stack's seconds, earlier attempts included.
 
-    A checkpoint keeps the seconds up to it, with the rest of what the run has cost.
+    Checkpoints store the seconds up to them as part of the run's cost.
     """
 
     def __init__(self, seat: Seat | None) -> None:
@@ -253,7 +253,7 @@ class _Clock:
         return self._earlier + share * (time.perf_counter() - self._began)
 
     def beside(self, world: World) -> World:
-        """The world, in which checkpoints keep this clock's seconds and give them back."""
+        """The world, with this clock's seconds stored in checkpoints and restored from them."""
 
         def go_on(cost: Mapping[str, float]) -> None:
             self._earlier = cost.get(TRAINING, 0.0)
@@ -263,9 +263,9 @@ class _Clock:
 
 
 def shape_by(*fields: str) -> Callable[[Any], Hashable]:
-    """A family's `shape`: these settings of an arm, which say how long and on how much text it trains.
+    """A family's `shape`: the values of these settings, which decide the length of training and the batches.
 
-    It raises ValueError for an arm whose texts pass in parts.
+    It raises ValueError for an arm with train.micro_batch.
     """
 
     def shape(settings: Any) -> Hashable:
@@ -278,7 +278,7 @@ def shape_by(*fields: str) -> Callable[[Any], Hashable]:
 
 
 def _backbone_of(run: Run) -> Any:
-    """The folder of a run's backbone, after a look that it is the one of the plan; None for a run without."""
+    """The folder of a run's backbone, checked to be the planned one; None for a run without a backbone."""
     from trainers.encoders.backbones import resolve_backbone
 
     if run.backbone == NO_BACKBONE:
@@ -289,15 +289,14 @@ def _backbone_of(run: Run) -> Any:
 
 
 def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> Iterator[Scored]:
-    """The run's scores on these tasks, each as soon as it is whole. Encoding all texts is part of the first's
-    time."""
+    """Yield the run's scores task by task. The time of encoding all texts counts for the first task."""
     check_tasks(run, tasks)
     began, before, read = time.perf_counter(), encoder.truncated, Counter[str]()
     length = "max_length" if run.settings.get("read_length") is None else "read_length"
     readers = {kind: partial(_counted, read, encode) for kind, encode in encoder.readers.items()}
     for task, scores in evaluate(tasks, readers):
         seconds = {"evaluate": time.perf_counter() - began}
-        cut = encoder.truncated - before  # of what is evaluated: the same number for every seed
+        cut = encoder.truncated - before  # only evaluated texts, so that the number is the same for every seed
         yield Scored(
             run=run,
             task=task.name,
@@ -315,5 +314,5 @@ def _counted(read: Counter[str], encode: Any, texts: Sequence[Any]) -> Any:
 
 
 def _look(dev: Sequence[Task[Any, Any]], encoder: FamilyEncoder) -> dict[str, float]:
-    """The figures of an encoder in its training, on development data alone."""
+    """The figures of an encoder during training, on development tasks only."""
     return {score.metric: score.value for _, scores in evaluate(dev, encoder.readers) for score in scores}

@@ -1,4 +1,4 @@
-"""Runs that were made and scored elsewhere: nothing is trained here, a table says what each scored."""
+"""The family of runs that were made and scored elsewhere: it reads scores from a table and trains nothing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 FAMILY_NAME = "scored_elsewhere"  # as registry.WRITTEN has it
 LEFT_OUT = "no claim names it, and it has scores that do not lie where its name says"
-AS_IN_THE_TABLE = ""  # what stands before a metric's name: its figures are called as there
+AS_IN_THE_TABLE = ""  # prefix of metric names: none, so that figures are named as in the table
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElsewhereSettings:
-    """An arm of the table, by its name there. train: false where the table names no seed of it."""
+    """An arm of the table, by its name there. train: false if the table has no seeds for it."""
 
     arm: Annotated[str, "the name of an arm in the table"] = ""
     train: bool = True
@@ -38,8 +38,8 @@ class ElsewhereSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ElsewhereData:
-    """table: the file. metrics: what it holds, and how its rows are read. declared: the SHA-256 of the claims that
-    was shown from before. made_of: what was given instead of a table, of which this one was made."""
+    """table: the file. metrics: its metrics, and how rows of each are read. declared: the SHA-256 of the claims as
+    published before, "" without one. made_of: the name of the input that the table was made from, if any."""
 
     table: str = ""
     metrics: Mapping[str, Reading] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class ElsewhereData:
 
 
 class ElsewhereFamily(PlainFamily):
-    """See `contract.Family`. `semray judge` makes the study and carries it out."""
+    """See `contract.Family`. `semray judge` writes and executes its studies."""
 
     settings, data = ElsewhereSettings, ElsewhereData
     needs_backbone = False
@@ -66,11 +66,11 @@ class ElsewhereFamily(PlainFamily):
         return True
 
     def fingerprint(self, data: ElsewhereData) -> str:
-        """Of the whole table."""
+        """The digest of the whole table."""
         return digest_of(Path(data.table))
 
     def check(self, study: Study) -> None:
-        """Nothing is trained: a study of this family, run like others, would call its claims declared before."""
+        """Refuse every study: run by `semray run`, claims on known scores would count as declared beforehand."""
         raise ValueError(f"family = {study.family}\n  accepted: {typed('judge', study.data.table)}")
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
@@ -97,7 +97,7 @@ class ElsewhereFamily(PlainFamily):
 
 @lru_cache(maxsize=1)
 def _table(path: Path, digest: str) -> Table:
-    """A table once read, for all runs in it. digest: of its content."""
+    """Read a table, once for all its runs. digest: of its content, so that a changed file is read again."""
     return read_table(path)
 
 
@@ -110,9 +110,9 @@ def study_of_table(
     declared: str,
     made_of: str,
 ) -> dict[str, Any]:
-    """The study that a table answers, as the content of its file.
+    """The study of a table, as the content of a study file.
 
-    metrics: how each is read. declared, made_of: as in its data, "" where there is none.
+    metrics: how each is read. declared, made_of: see ElsewhereData.
     """
     unseeded = {run.arm for run in table if run.seed is None}
     backbones = [name for name in dict.fromkeys(run.backbone for run in table) if name]
@@ -133,10 +133,10 @@ def study_of_table(
 
 
 def _declared(table: Table, metrics: Mapping[str, str], claims: Any) -> dict[str, str]:
-    """The metrics, but for those that would stand in the way of claims on others: no claim names them, and their
-    scores do not lie where their names say."""
+    """The metrics without those that no claim names and whose scores are outside the range that their names imply:
+    these would keep claims on other metrics from being judged."""
     named = claimed(claims)
-    if not named <= metrics.keys():  # a slip, of which the study's reader tells with all names there are
+    if not named <= metrics.keys():  # an unknown name, which reading the study reports, with all known names
         return dict(metrics)
     beyond = {
         metric
@@ -148,11 +148,11 @@ def _declared(table: Table, metrics: Mapping[str, str], claims: Any) -> dict[str
 
 
 def claimed(claims: Any) -> set[str]:
-    """What the metrics of claims name, whatever else may be wrong with these: nobody has looked at them yet."""
-    entries = [one for one in claims if isinstance(one, Mapping)] if isinstance(claims, Sequence) else []
-    told = [one["metric"] for one in entries if isinstance(one.get("metric"), str)]
-    return {name for metric in told for name in names_of(metric)}.union(
-        *(claimed(one.get("all")) for one in entries)
+    """The metric names in claims. Malformed parts are skipped, as the claims have not been checked yet."""
+    entries = [entry for entry in claims if isinstance(entry, Mapping)] if isinstance(claims, Sequence) else []
+    metrics = [entry["metric"] for entry in entries if isinstance(entry.get("metric"), str)]
+    return {name for metric in metrics for name in names_of(metric)}.union(
+        *(claimed(entry.get("all")) for entry in entries)
     )
 
 

@@ -1,4 +1,4 @@
-"""What opens a saved encoder, as lines of Python in which FOLDER stands for its folder."""
+"""Lines of Python that open a saved encoder; FOLDER stands for its folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ vectors = sentence_transformer(Path("FOLDER")).encode({TEXTS})
 
 
 def opened_by(folder: Path) -> str:
-    """What opens an encoder in the layout of sentence-transformers or of transformers; "" for any other folder."""
+    """Lines that open an encoder in the layout of sentence-transformers or transformers; "" for another folder."""
     from trainers.encoders.backbones import GATED_POOLING
 
     listed = folder / "modules.json"

@@ -1,5 +1,4 @@
-"""What a family answers that has nothing of a kind: no plots, no search, no warnings. One with a run body of its
-own inherits this and says what is otherwise."""
+"""Default answers of a family: no plots, no search, no warnings. Families with their own run body inherit them."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlainFamily:
-    """See `contract.Family`; what it asks for and is not here, only the family itself can say."""
+    """See `contract.Family`; its other members have no default."""
 
     space: Space = ()
     stacked: bool = False

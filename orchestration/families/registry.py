@@ -1,6 +1,6 @@
-"""The model families by name. Each is a file of this package; what it may be asked stands in contract.py.
+"""The model families by name. Each is a file of this package; contract.py describes their interface.
 
-Other packages bring families too: each names one, as `module:FAMILY`, under the entry point `semray.families`.
+Other packages can bring families: each names one, as `module:FAMILY`, under the entry point `semray.families`.
 Name and version of the package are part of the ids of its runs.
 """
 
@@ -32,10 +32,10 @@ FAMILIES = {
     "san": "orchestration.families.san",
     "sentence_transformers": "orchestration.families.sentence_transformers",
 }
-WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # of studies that a command writes
+WRITTEN = {"scored_elsewhere": "orchestration.families.judged_table"}  # families of studies that a command writes
 
-WITH_HEADROOM = ("difficulty",)  # of `FAMILIES`: those that have a `headroom`, which --help names and imports none
-COMMANDS = {  # of one family alone; `contract.OwnCommand`
+WITH_HEADROOM = ("difficulty",)  # the families with a `headroom`, listed here so that --help imports none
+COMMANDS = {  # commands of a single family; `contract.OwnCommand`
     "mlm-train": "orchestration.families.mlm_train",
     "san-generate": "orchestration.families.san_generate",
 }
@@ -45,25 +45,25 @@ GROUP = "semray.families"
 
 
 def names() -> tuple[str, ...]:
-    """All families that a study may ask for: those of this package, then those of others."""
+    """All families that a study may name: those of this package, then those of other packages."""
     return (*FAMILIES, *(name for name in _installed() if name not in FAMILIES | WRITTEN))
 
 
 def family(name: str) -> Family:
-    """The family of that name; KeyError for one that there is not, StudyError for one of no use."""
+    """The family of that name. Raises KeyError if there is none, StudyError if it cannot be used."""
     if home := (FAMILIES | WRITTEN).get(name):
         if others := _installed().get(name):
             raise StudyError(
                 f"family = {name}: {' and '.join(map(package_of, others))}: one of that name is semray's own\n"
                 "  accepted: that package not installed, or with another name for its family"
             )
-        found: Family = importlib.import_module(home).FAMILY  # each file declares its own to be one
+        found: Family = importlib.import_module(home).FAMILY
         return found
     return _loaded(name)
 
 
 def package(name: str) -> str:
-    """Name and version of the package that brings a family; "" for one of this package."""
+    """Name and version of the package that brings a family; "" for a family of this package."""
     return "" if name in FAMILIES | WRITTEN else package_of(_point(name))
 
 
@@ -76,9 +76,9 @@ def defining(name: str, settings: Any, precision: Precision) -> dict[str, Any]:
 
 @cache
 def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """The families that installed packages name, with all that name one so."""
+    """The entry points of families in installed packages, by name; several packages may use the same name."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         found[point.name] = (*found.get(point.name, ()), point)
     return found
 
@@ -103,7 +103,7 @@ def _loaded(name: str) -> Family:
         raise StudyError(
             f"{brought} cannot be imported ({type(error).__name__}: {error})\n  accepted: a package that is whole"
         ) from error
-    lacking = [asked for asked in vars(Family) if not asked.startswith("_") and not hasattr(made, asked)]
+    lacking = [member for member in vars(Family) if not member.startswith("_") and not hasattr(made, member)]
     if lacking:
         raise StudyError(
             f"{brought} lacks {', '.join(sorted(lacking))}\n"

@@ -33,7 +33,7 @@ vectors = Prompted.load(Path("FOLDER")).encode({opening.TEXTS})
 
 
 def fingerprint(data: SanData) -> str:
-    """Names the sentences, their negatives, and the weights of every teacher."""
+    """A fingerprint of the sentences, their negatives, and the weights of every teacher."""
     from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
 
     rows = corpus.fingerprint(data)
@@ -52,21 +52,21 @@ def opened_by(folder: Path) -> str:
 
 
 def load(data: SanData) -> SanCorpus:
-    """The sentences with their negatives and teachers; made first when they are not there."""
+    """The sentences with their negatives and teachers, which are built if missing."""
     return replace(corpus.load(data), teachers=data.teachers, fingerprint=fingerprint(data))
 
 
 def told_of_corpus(settings: Settings, corpus: SanCorpus) -> dict[str, str]:
-    """Who made the texts that an arm is pushed away from, a stand-in by its name, and what its set is like."""
-    said = notes_of(settings.negatives, corpus) if settings.needs_set else {}
+    """Notes for the report on the origin and quality of an arm's negatives; stand-ins are named as such."""
+    notes = notes_of(settings.negatives, corpus) if settings.needs_set else {}
     if settings.needs_set or settings.host in PROMPTED or settings.column == "soft":
-        said["negations by"] = corpus.negator
-    return said
+        notes["negations by"] = corpus.negator
+    return notes
 
 
 def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """Every trained arm finds its set, its teachers and enough sentences, its workers can share a batch, and its
-    policies learn."""
+    """Raise an error for a trained arm whose set, teachers or sentences do not suffice, whose workers cannot share
+    a batch, or whose policies would never learn."""
     from trainers.san.batches import check_set, steps_of
 
     for name, arm in study.arms.items():
@@ -91,8 +91,8 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
 
 
 def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """Every backbone has what its arms ask for: a mask token with room beside it, layers, dropout, packed
-    attention."""
+    """Raise an error for a backbone that lacks what arms need: a mask token with room beside it, layers, dropout,
+    packed attention."""
     from trainers.encoders.backbones import BackboneError
     from trainers.encoders.tokens import tokenizer_in
     from trainers.san.dropout import check_fused
@@ -115,7 +115,7 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
 
 
 def check_search(study: Study) -> None:
-    """The sets among which a search moves an arm are there: those of the four scales, unless it lists others."""
+    """Raise an error if a set that a search may choose is missing: of the four scales, or those that it lists."""
     if study.search is None:
         return
     wanted = study.search.dimensions
@@ -131,7 +131,7 @@ def check_search(study: Study) -> None:
 
 
 def most_at_once(settings: Settings) -> int:
-    """Texts that pass the encoder at once: those at the views' dropout, or all where one pass has both rates."""
+    """The most texts that pass the encoder together: those at the views' dropout, or all if a pass has both."""
     from trainers.san.batches import columns_of
 
     apart = settings.san_pass == "separate" and (settings.san != "off" or settings.p2_of == "second_view")
@@ -143,7 +143,7 @@ def rows_of(corpus: SanCorpus) -> list[RowsOf]:
 
 
 def shape(settings: Settings) -> Hashable:
-    """What arms have in common that can train as one stack. ValueError for one whose texts have rates each."""
+    """The key of arms that can train as one stack. ValueError for an arm with several dropout rates."""
     if settings.train and settings.san_pass == "fused":
         raise ValueError("train.san_pass = 'fused'\n  accepted: separate with resources.runs_per_stack above 1")
     return shape_by("epochs", "steps", "batch_size", "max_length")(settings)

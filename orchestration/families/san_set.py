@@ -51,7 +51,7 @@ def begin(order: Order) -> list[int]:
 
 
 def writer_of(order: Order) -> Callable[[], Callable[[int], None]]:
-    """Opens what writes a shard by its number, where the call is made: for another process."""
+    """Make the function that writes a shard by its number, in the process that calls this."""
     return partial(_open_writer, order)
 
 
@@ -71,7 +71,7 @@ def _manifest(order: Order, names: Names) -> dict[str, Any]:
         return cloze_manifest(names, order.recipe)
     from trainers.san.masked_model import model_key, named
 
-    with _its_model_told():
+    with _model_errors_as_sources():
         key = model_key(order.generator)
     return manifest_of(names, order.recipe, generator=named(order.generator, order.precision), key=key)
 
@@ -81,13 +81,13 @@ def _generator(order: Order, names: Names, found: Lexicon) -> Generator:
         return cloze(names.cloze, shards.every_sentence(order.folder), found)
     from trainers.san.masked_model import MaskedModel
 
-    with _its_model_told():
+    with _model_errors_as_sources():
         return MaskedModel.load(order.generator, found.resolve, device=order.device, precision=order.precision)
 
 
 @contextmanager
-def _its_model_told() -> Iterator[None]:
-    """What is wrong with the model, as what is wrong with any other source of a set."""
+def _model_errors_as_sources() -> Iterator[None]:
+    """Turn errors of the model into those of a set's other sources."""
     from trainers.encoders.backbones import BackboneError
 
     try:

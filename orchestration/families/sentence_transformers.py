@@ -36,7 +36,7 @@ def trained(study: Study) -> Iterator[tuple[str, Settings, tuple[str, ...]]]:
 
 
 def check_world(study: Study) -> None:
-    """Several workers of a run share its batches, on CPUs: what their group of GPUs would need is not tried."""
+    """Raise ValueError for resources that this family does not support, such as several workers with GPUs."""
     resources = study.resources
     if resources.launcher == "train" and resources.workers_per_run == 1:
         raise ValueError("resources.launcher: accepted: auto or pool: one worker of this family trains in a lane")
@@ -51,7 +51,7 @@ def check_world(study: Study) -> None:
 
 
 def check_workers(study: Study) -> None:
-    """What is learnt is the same on all workers of a run, and they never wait for a batch that another lacks."""
+    """Raise ValueError for losses that several workers cannot share, or that need several workers."""
     several = study.resources.workers_per_run > 1
     for name, arm, sets in trained(study):
         for spec in arm.losses(sets).values():
@@ -75,7 +75,7 @@ def check_workers(study: Study) -> None:
 
 
 def check_names(study: Study) -> None:
-    """Data sets, guides and columns that arms name are there."""
+    """Raise ValueError for data sets, guides or columns of arms that the data block does not define."""
     known = _training_sets(study.data)
     for name, arm, sets in trained(study):
         if not sets:
@@ -107,7 +107,7 @@ def check_names(study: Study) -> None:
 
 
 def check_forms(study: Study) -> None:
-    """Every loss gets the columns and the labels that it takes."""
+    """Raise ValueError for a loss whose data set has other columns or labels than it takes."""
     for name, arm, sets in trained(study):
         for one, spec in arm.losses(sets).items():
             kind, form = LOSSES[inner(spec)["name"]], study.data.datasets[one]
@@ -166,8 +166,8 @@ def _check_classes(told: str, spec: Spec, labels: Sequence[float]) -> None:
 
 
 def _training_sets(data: RecipeData) -> list[str]:
-    """The data sets that leave rows to train on."""
-    return [name for name, one in data.datasets.items() if one.trains]
+    """The data sets of which some rows are for training."""
+    return [name for name, dataset in data.datasets.items() if dataset.trains]
 
 
 def _per_set(arm: Settings) -> Mapping[str, Any]:
@@ -175,10 +175,10 @@ def _per_set(arm: Settings) -> Mapping[str, Any]:
 
 
 def told_of_rows(arm: Settings, found: RecipeCorpus) -> Mapping[str, Any]:
-    """How many rows an arm went without, because a text of theirs is held out."""
+    """A note on the rows that an arm was not trained on because one of their texts is held out."""
     of_arm = [name for name in arm.datasets or found.left_out if found.left_out.get(name)]
-    told = ", ".join(f"{found.left_out[name]:,} of {name}" for name in of_arm)
-    return {"rows not trained on, for a text that is held out": told} if told else {}
+    counts = ", ".join(f"{found.left_out[name]:,} of {name}" for name in of_arm)
+    return {"rows not trained on, for a text that is held out": counts} if counts else {}
 
 
 def rows_of(found: RecipeCorpus) -> list[RowsOf]:
@@ -197,7 +197,7 @@ def rows_of(found: RecipeCorpus) -> list[RowsOf]:
 
 
 def first_study(setting: str) -> FirstStudy:
-    """On a file of pairs, a fifth of which is kept to measure on."""
+    """An example on a file of pairs, a fifth of which is held out for tests."""
     pairs = {"source": "pairs.tsv", "columns": ["anchor", "positive"], "hold": {"test": 0.2}}
     return FirstStudy(
         data={"datasets": {"mine": pairs}},
