@@ -1,4 +1,4 @@
-"""The batch of a CALE step: a slice of one order of all pairs, which the seed alone decides.
+"""The batch of a CALE step: a slice of all pairs in an order that depends on the seed alone.
 
 Resuming, or another number of workers, changes nothing about the pairs that a step sees.
 """
@@ -86,14 +86,14 @@ def training_rows(settings: Settings, pairs: OccurrencePairs, workers: int) -> n
 
 
 def steps_of(settings: Settings, pairs: OccurrencePairs) -> int:
-    """The steps of an arm: as set, or those that see every one of its pairs once; the last batch is filled up."""
+    """The steps of an arm: as set, or as many as see each of its pairs once, with the last batch filled up."""
     return settings.steps or -(-len(training_rows(settings, pairs, 1)) // settings.batch_size)
 
 
 def ordered(corpus: CaleCorpus, rows: np.ndarray, seed: int) -> np.ndarray:
     """These rows of the train pairs in the order of this seed: by the hash of seed, anchor, partner, category.
 
-    Arms that learn from a part of the pairs meet it in the order in which the others do.
+    Arms that learn from a part of the pairs see it in the same relative order as other arms.
     """
     pairs, ids = corpus.pairs["train"], corpus.occurrences.ids
     keys = np.empty(len(rows), np.uint64)
@@ -115,7 +115,7 @@ def ordered(corpus: CaleCorpus, rows: np.ndarray, seed: int) -> np.ndarray:
 def shuffled_labels(pairs: OccurrencePairs, seed: int) -> np.ndarray:
     """The labels, permuted among the pairs of one lemma and among those of two. -> (N,) bool.
 
-    What is left to learn is whether the lemma is the same, at the rate at which that goes with the concept.
+    Such labels still correlate with having the same lemma as the real ones do, and with nothing else.
     """
     labels = pairs.label
     for same_lemma in (True, False):

@@ -43,7 +43,7 @@ def fit(
 ) -> tuple[OccurrenceEncoder, list[Progress]]:
     """Train an encoder from this backbone.
 
-    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
+    Raises ValueError if settings, backbone and corpus do not go together; and as `engine.loop.fit`.
     """
     from trainers.cale.batches import batches, steps_of
     from trainers.encoders.occurrence_encoder import OccurrenceEncoder
@@ -77,11 +77,11 @@ def fit(
 
 
 def loss(encode: Encode, batch: CaleBatch, settings: Settings, world: World) -> dict[str, Tensor]:
-    """The contrastive term of one step; without gradient the mean distance of the pairs of one concept (pos_dist)
-    and of the others (neg_dist), and the share of the others that are nearer than the margin (active_neg_share).
+    """The contrastive term of one step, and figures without gradient: the mean distance of pairs of one concept
+    (pos_dist) and of the others (neg_dist), and the share of the others nearer than the margin (active_neg_share).
 
-    A step without pairs of one kind has no figure for it. Gradients and figures are averaged over workers, and
-    each divides by the count over all of them.
+    A step without pairs of a kind lacks its figures. The engine averages over workers, so each worker multiplies
+    by their number and divides by the count over all of them.
     """
     import numpy as np
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """This worker's b rows of a view of B. keep (b, B): who may be a negative; own (b,): the positive's column."""
+    """This worker's b of a view's B rows. keep (b, B): possible negatives. own (b,): the positive's column."""
 
     name: str
     weight: float
@@ -34,14 +34,13 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class ConceptBatch:
-    """What one worker encodes in one step.
+    """The texts that one worker encodes in one step.
 
-    pairs: for each view b left texts, then b right texts. negatives: N texts, owner (N,) the t2d row each belongs
-    to. A worker whose rows have none gets one that is nobody's, with N = 0: workers encode equally often. None
-    where no worker has any. negatives_of_each, texts_of_all: how many negatives each worker has, how many texts
-    all have together. keep_negatives (b, the negatives of all workers): False where a negative made for another
-    row is word for word the row's own definition. stream: the number of the stream from which negatives draw their
-    dropout.
+    pairs: for each view b left texts, then b right texts. negatives: N texts; owner (N,): the t2d row of each. A
+    worker whose rows have no negatives gets a dummy text, with N = 0, so that all workers encode equally often;
+    negatives is None if no worker has any. negatives_of_each: the number of negatives of each worker.
+    texts_of_all: the texts of all workers together. keep_negatives (b, all workers' negatives): False for another
+    row's negative that equals the row's own definition. stream: seed of the dropout stream of negatives.
     """
 
     views: tuple[View, ...]
@@ -64,9 +63,9 @@ class ConceptBatch:
 def batches(
     settings: Settings, corpus: ConceptCorpus, tokenise: Callable[[Sequence[str]], Tokens], seed: int, world: World
 ) -> Callable[[int], ConceptBatch]:
-    """The function from step to batch. Texts are tokenised as they come: 2 ms a step, against 10 s for them all.
+    """The function from step to batch. Texts are tokenised step by step: 2 ms each, against 10 s in advance.
 
-    ValueError as `views_of` raises it.
+    Raises ValueError as `views_of`.
     """
     weights, views = settings.weights, views_of(settings, corpus, world.size)
     share = settings.batch_size // world.size
@@ -138,15 +137,15 @@ def draw(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
 
 
 def draw_of_epoch(rows: PairRows, count: int, seed: int, step: int) -> np.ndarray:
-    """Rows of a view for one step, none again before the view is through. -> (count,) int64.
+    """Rows of a view for one step, without repetition within an epoch. -> (count,) int64.
 
-    An epoch has as many steps as it has whole batches; the few rows that are left over are others in each epoch.
+    An epoch has as many steps as whole batches; the few rows left over differ between epochs.
     """
     epoch, place = divmod(step, len(rows) // count)
     return _epoch(rows.view, len(rows), seed, epoch)[place * count : (place + 1) * count]
 
 
-@lru_cache(maxsize=6)  # two epochs of three views: a step at a boundary needs no order twice
+@lru_cache(maxsize=6)  # two epochs of three views, so that no order is drawn twice at an epoch's end
 def _epoch(view: str, size: int, seed: int, epoch: int) -> np.ndarray:
     """The order of a view's rows in one epoch. -> (size,) int64."""
     return numpy_stream(seed, "data", view, "epoch", epoch).permutation(size)
@@ -155,7 +154,7 @@ def _epoch(view: str, size: int, seed: int, epoch: int) -> np.ndarray:
 def draw_negatives(
     negatives: RuleNegatives, rows: np.ndarray, each: int | None, seed: int, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """At most `each` negatives of each of the step's t2d rows: text indices (N,), and whose they are (N,)."""
+    """At most `each` negatives of each of the step's t2d rows: text indices (N,), and the row of each (N,)."""
     offsets = negatives.texts.offsets
     counts = offsets[rows + 1] - offsets[rows]
     owner = np.repeat(np.arange(len(rows)), counts)

@@ -46,7 +46,7 @@ def fit(
 ) -> tuple[Encoder, list[Progress]]:
     """Train an encoder from this backbone.
 
-    Raises ValueError when settings and backbone or corpus do not go together, and Diverged.
+    Raises ValueError if settings, backbone and corpus do not go together; and as `engine.loop.fit`.
     """
     from trainers.concept.batches import batches
     from trainers.concept.layer_heads import LayerSupervised
@@ -64,11 +64,11 @@ def fit(
     if supervises(settings):
         model = LayerSupervised(encoder, torch_stream(seed, "init", "layer_heads"))
     micro = MicroBatch.of(settings.micro_batch, world)
-    # One lookup of word embeddings for pairs and negatives: not where parts of a step are read again after it, nor
-    # under ZeRO 3, which has the table whole within the forward pass alone.
+    # Pairs and negatives share one lookup of word embeddings; impossible if parts of a step are encoded again in
+    # the backward pass, or under ZeRO 3, which gathers the table only during the forward pass.
     one_lookup = not micro.divides and world.zero_stage < 3
-    # Pairs and negatives in one pass: not with heads, which read the pairs alone, nor in a stack, which runs the
-    # layers itself.
+    # Pairs and negatives share one pass; impossible with layer heads, which read only pairs, and in a stack, which
+    # runs the layers itself.
     packed = model is encoder and encoder.packed and not world.seat
     one_pass = packed and settings.hard_negatives and not micro.divides
     curve = loop.fit(
@@ -100,7 +100,7 @@ def fit(
 
 
 def supervises(settings: Settings) -> bool:
-    """Whether each mixed layer has a head with a loss of its own."""
+    """True if each mixed layer has a head with its own loss."""
     return settings.readout in MIXTURES and settings.deep_supervision != "none"
 
 
@@ -115,9 +115,9 @@ def loss(
     """The weighted terms of one step: one per view, "layers" under deep supervision, and "hard_negatives".
 
     Each worker holds b of a view's B rows and scores them against the candidates of all workers. Negatives draw
-    their dropout from a stream of their own, so an arm with and one without them share the pairs' dropout. With
-    `second` they pass through the encoder together with the pairs, else after them; with `encoder` both then share
-    one lookup of its word embeddings.
+    dropout from their own stream, so that arms with and without them share the pairs' dropout. With `second`,
+    negatives are encoded in one pass with the pairs, otherwise in a pass of their own; with `encoder` the two
+    passes share one lookup of word embeddings.
     """
     import torch
 
@@ -150,9 +150,9 @@ def encoded(
     encoder: Encoder | None,
     second: SecondStream | None,
 ) -> tuple[Tensor, Tensor]:
-    """Unit vectors of the pairs, (1, 2 V b, D) or with those of the heads (1 + K, 2 V b, D), and of N negatives.
+    """Unit vectors of the pairs, (1, 2 V b, D), or (1 + K, 2 V b, D) with layer heads, and of negatives (N, D).
 
-    N may be 0: every worker has the same terms, and passes through the encoder as often as the others.
+    N may be 0 on a worker; it then still encodes as often as the others and returns the same terms.
     """
     import torch
 
@@ -179,7 +179,7 @@ def view_terms(
 ) -> dict[str, Tensor]:
     """The weighted contrastive term of each view. sides: (b, D) each, left and right per view.
 
-    negatives (N, D): this worker's, for the modes that put them into the denominator; None for no such mode.
+    negatives (N, D): this worker's, for modes that put negatives into the denominator; None for other modes.
     """
     from trainers.engine.gathering import gathered
     from trainers.engine.transfers import moved
@@ -212,7 +212,7 @@ def view_terms(
 
 
 def gathered_negatives(negatives: Tensor, of_each: Sequence[int], world: World) -> Tensor:
-    """The negatives of all workers in rank order, with gradients to each, though some have more. -> (sum, D)."""
+    """The negatives of all workers in rank order, which may differ in number; gradients flow back. -> (sum, D)."""
     import torch
 
     from trainers.engine.gathering import gathered

@@ -1,6 +1,6 @@
-"""Every arm and seed of a difficulty study in one call: they are tiny and alike, so they train as stacks.
+"""Trains and evaluates all arms and seeds of a difficulty study together, as stacks of small adapters.
 
-A member's numbers are the same, to the last bit, in any company (float32, one thread).
+A member's results are the same to the last bit, whatever else is in its stack (float32, one thread).
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ Made = TypeVar("Made")
 
 
 class MemberDiverged(TrainerError):
-    """The loss of one of a stack was not finite: where, with step and terms. All others are usable."""
+    """The loss of one member of a stack was not finite; the message names step and terms. Others are usable."""
 
 
 @dataclass(frozen=True, eq=False)
 class StackResult:
-    """One arm and seed over all tasks.
+    """The result of one arm and seed over all tasks.
 
-    scores: what `evaluate` made of it, task after task; none of a broken one. trained: the adapter of each task
-    by name; empty for an arm without training. broken: in words, where a loss was not finite, its own or that of
-    the control it is measured by; empty for a usable result. together: how many usable ones were trained at once,
-    this one among them. seconds: its equal share of what all of them took.
+    scores: what `evaluate` returned, task after task; none of a task whose model is broken. trained: task ->
+    adapter; {} for an arm without training. broken: messages about losses that were not finite, its own or those
+    of its isolating control; [] for a usable result. together: how many usable results were trained at once, with
+    this one.
+    seconds: its equal share of their time.
     """
 
     settings: Settings
@@ -96,13 +97,13 @@ def fit_stack(
 ) -> list[StackResult]:
     """Train and evaluate every requested arm and seed on every task; one result per request, in order.
 
-    evaluate(request, task, predictions, control) gives a member's scores on one task. known: requests that were
-    trained before, which are evaluated alone. isolate: train the control of each
-    treated arm as well and hand its predictions over; otherwise, and for arms that have none, control is None.
-    retrieval: predictions can rank candidates. threads: stacks trained side by side, each on one thread.
-    report(done, total) counts optimiser steps of single models. An arm's result does not depend on the other
-    requests, nor on threads: what is missing of a killed group can be requested alone.
-    Raises ValueError for settings that cannot be on these embeddings and CorpusError for a missing judge.
+    evaluate(request, task, predictions, control) returns a member's scores on one task. known: adapters of
+    requests that were trained before, which are only evaluated. isolate: also train the control of each treated
+    arm and pass its predictions to `evaluate`; otherwise, and for arms without a control, that argument is None.
+    retrieval: predictions can rank candidates. threads: stacks trained in parallel, each on one thread.
+    report(done, total): called with optimiser steps, counted per model. A result depends neither on the other
+    requests nor on threads, so what a killed group lacks can be requested alone.
+    Raises ValueError for settings impossible with these embeddings, and CorpusError for a missing judge.
     """
     began = time.perf_counter()
     for data in tasks:
@@ -119,20 +120,20 @@ def fit_stack(
                 members, data, known=before, threads=threads, device=device, advance=progress.advance
             )
             anchor = candidate_anchor(data) if retrieval else None
-            said = partial(_predictions, data, found, anchor, device)
-            judge = partial(_evaluated, data.task, said, found, evaluate, isolate)
+            predict = partial(_predictions, data, found, anchor, device)
+            score = partial(_evaluated, data.task, predict, found, evaluate, isolate)
             # A large gamma leaves more candidates to score: those first, or one thread idles at the end.
             slow_first = sorted(requests, key=lambda request: -request[0].gamma)
-            judged = dict(zip(slow_first, _side_by_side(judge, slow_first, threads), strict=True))
+            outcomes = dict(zip(slow_first, _side_by_side(score, slow_first, threads), strict=True))
             for result in results:
-                scores, broken = judged[result.settings, result.seed]
+                scores, broken = outcomes[result.settings, result.seed]
                 result.scores.extend(scores)
                 result.broken.extend(broken)
                 if (result.settings, result.seed) in found:
                     result.trained[data.task.name] = found[result.settings, result.seed]
-    usable = max(1, sum(not one.broken and (one.settings, one.seed) not in known for one in results))
+    usable = max(1, sum(not each.broken and (each.settings, each.seed) not in known for each in results))
     share = (time.perf_counter() - began) / usable
-    return [replace(one, together=usable, seconds=share) for one in results]
+    return [replace(result, together=usable, seconds=share) for result in results]
 
 
 def fit_portions(
@@ -145,17 +146,19 @@ def fit_portions(
     report: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
 ) -> Iterator[StackResult]:
-    """`fit_stack`, same arguments and results, a few seeds at a time: what has been yielded is out of danger.
+    """`fit_stack`, same arguments and results, a few seeds at a time, so that a kill loses one portion only.
 
-    Portions are as large as `threads` full stacks, so cutting costs no speed. Of each, what was trained just now
-    comes first: whoever meters results in the order they come bills its training to no model trained earlier.
+    Portions are as large as `threads` full stacks, so that they cost no speed. In each, newly trained results come
+    first, so that a meter does not bill their training to models trained earlier.
     """
     parts, known = _portions(requests, threads), known or {}
     steps = [len(tasks) * sum(s.steps for s, _ in _members(part, isolate, known)) for part in parts]
     for part, before in zip(parts, accumulate(steps, initial=0), strict=False):
-        told = partial(lambda before, done, _: report(before + done, sum(steps)), before)
-        found = fit_stack(part, tasks, isolate=isolate, known=known, threads=threads, report=told, **options)
-        yield from sorted(found, key=lambda one: bool(known.get((one.settings, one.seed))))
+        report_part = partial(lambda before, done, _: report(before + done, sum(steps)), before)
+        found = fit_stack(
+            part, tasks, isolate=isolate, known=known, threads=threads, report=report_part, **options
+        )
+        yield from sorted(found, key=lambda result: bool(known.get((result.settings, result.seed))))
 
 
 def _portions(requests: Sequence[Request], threads: int) -> list[Sequence[Request]]:
@@ -170,17 +173,17 @@ def _portions(requests: Sequence[Request], threads: int) -> list[Sequence[Reques
 
 
 def _members(requests: Sequence[Request], isolate: bool, known: Known) -> list[Request]:
-    """What has to be trained: the requests, and the arms that they are matched to or isolated by. Each once."""
+    """All distinct members to train: the requests, the arms that they are matched to, and their controls."""
     wanted = [request for request in requests if request[0].train and not known.get(request)]
     wanted += [treated_by(settings, seed) for settings, seed in wanted if settings.matched_to]
     if isolate:
-        asked = [request for request in dict.fromkeys([*requests, *wanted]) if request[0].train]
-        wanted += [(control, seed) for settings, seed in asked if (control := isolating(settings)) is not None]
+        trained = [request for request in dict.fromkeys([*requests, *wanted]) if request[0].train]
+        wanted += [(control, seed) for settings, seed in trained if (control := isolating(settings)) is not None]
     return [request for request in dict.fromkeys(wanted) if not known.get(request)]
 
 
 def treated_by(settings: Settings, seed: int | None) -> Request:
-    """The arm whose mean gate a `pair_ungated_matched` arm is matched to: all else equal, same seed."""
+    """The request whose mean gate a `pair_ungated_matched` arm is matched to: otherwise the same, same seed."""
     assert settings.matched_to is not None
     return replace(settings, form=settings.matched_to, matched_to=None), seed
 
@@ -193,7 +196,7 @@ def _require_possible(settings: Settings, data: TaskData) -> None:
 
 
 class _Progress:
-    """Counts steps of models over threads."""
+    """Counts the models' steps over all threads."""
 
     def __init__(self, total: int, report: Callable[[int, int], None]) -> None:
         self._done, self._total, self._report, self._lock = 0, total, report, threading.Lock()
@@ -213,9 +216,9 @@ def train_all(
     device: str,
     advance: Callable[[int], None],
 ) -> dict[Request, TrainedAdapter]:
-    """The adapters of all members, and those trained earlier, which are `known`.
+    """Train all members; return their adapters together with the `known` ones.
 
-    Two rounds: first every arm with a gamma of its own, then those whose gamma is a mean gate of such an arm.
+    There are two rounds: first arms with their own gamma, then arms whose gamma is the mean gate of one of those.
     """
     found = dict(known or {})
     for matched in (False, True):
@@ -234,14 +237,14 @@ def train_all(
         fit = partial(train, data=data, device=device, advance=advance)
         models = [[model for _, model in chunk] for chunk in chunks]
         for chunk, trained in zip(chunks, _side_by_side(fit, models, threads), strict=True):
-            found.update({request: one for (request, _), one in zip(chunk, trained, strict=True)})
+            found.update({request: adapter for (request, _), adapter in zip(chunk, trained, strict=True)})
     return found
 
 
 def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) -> list[list[tuple[Request, Model]]]:
-    """Cut a stack into parts that fit the cache, one for every thread where it is long enough.
+    """Cut a stack into parts that fit the cache, at least one for each thread if it is long enough.
 
-    Arms of one seed stay together as far as they fit: they share their batches.
+    Arms of one seed stay together if they fit, since they share their batches.
     """
     most = min(models_per_stack(layout_of(stack[0][1].settings, data.x.shape[1])), -(-len(stack) // threads))
     of_seed: dict[int, list[tuple[Request, Model]]] = {}
@@ -261,19 +264,19 @@ def _chunks(stack: list[tuple[Request, Model]], data: TaskData, threads: int) ->
 
 def _evaluated(
     task: PairTask,
-    said: Callable[[Request], Predictions],
+    predict: Callable[[Request], Predictions],
     found: Mapping[Request, TrainedAdapter],
     evaluate: Evaluate,
     isolate: bool,
     request: Request,
 ) -> tuple[Sequence[Any], list[str]]:
-    """The scores of a request; none, but what is wrong in words, where a model it is judged by is broken."""
+    """The scores of a request, and []; if its model or its control is broken, no scores and the messages."""
     control = isolating(request[0]) if isolate else None
     needed = [request, *([] if control is None else [(control, request[1])])]
     wrong = [(model, found[model].broken) for model in needed if model in found and found[model].broken]
     if wrong:
         return [], [f"{task.name}, {settings.form}: {words}" for (settings, _), words in wrong]
-    predictions = [said(model) for model in needed]
+    predictions = [predict(model) for model in needed]
     return evaluate(request, task, predictions[0], predictions[1] if control else None), []
 
 
@@ -296,7 +299,7 @@ def _predictions(
 
 @contextmanager
 def _on_one_thread() -> Iterator[None]:
-    """Inside, torch's arithmetic of this thread stays on one core: on several its sums come in other orders."""
+    """Limit torch to one thread within the block, since the order of sums depends on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -306,6 +309,6 @@ def _on_one_thread() -> Iterator[None]:
 
 
 def _side_by_side(act: Callable[[Item], Made], items: Sequence[Item], threads: int) -> list[Made]:
-    """act(item) of every item, in order, on as many threads; each item's own arithmetic stays on one."""
+    """act(item) for every item, in order, on so many threads; torch uses one thread within each."""
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         return list(pool.map(act, items))

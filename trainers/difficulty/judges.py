@@ -1,6 +1,6 @@
-"""Who says how similar a pair is, so that the frozen cosine can be doubted: judges, and their stored scores.
+"""Judges: models or files that score the similarity of pairs, as targets for hardness; and their stored scores.
 
-A judge's scores define targets; they are never an arm's score, except for the reference arm `judge_scorer`.
+A judge's scores are never an arm's score, except for the reference arm `judge_scorer`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCH = 32
 
 
 class Judge(Protocol):
-    """name is how artefacts call it; saw are data sets whose labels it learned from."""
+    """A source of similarity scores. name: as in artefacts. saw: the data sets from whose labels it learned."""
 
     @property
     def name(self) -> str: ...

@@ -41,7 +41,7 @@ CACHED_BYTES = 16 << 20  # parameters and both moments of a stack stay near this
 
 @dataclass(frozen=True)
 class Model:
-    """One member of a stack. gamma is the one it trains with: `pair_ungated_matched` has a smaller one."""
+    """One member of a stack. gamma: the one to train with, which for `pair_ungated_matched` is smaller."""
 
     settings: Settings
     seed: int
@@ -50,9 +50,9 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class TrainedAdapter:
-    """One trained member: its row of parameters (P,) on the CPU, and weighted loss terms by step.
+    """One trained member: its parameters as a row (P,) on the CPU, and weighted loss terms by step.
 
-    broken: in words, where its loss was first not finite; "" for a usable model.
+    broken: a message on the first step whose loss was not finite; "" for a usable model.
     """
 
     model: Model
@@ -62,7 +62,7 @@ class TrainedAdapter:
 
 
 def layout_of(settings: Settings, d: int) -> Layout:
-    """Parameters of one model on embeddings of width d. ValueError when the sizes cannot be on such embeddings."""
+    """The parameter layout of one model for embeddings of width d. ValueError if its sizes do not fit that."""
     d_h, m = settings.sizes(d)
     if settings.init == "identity" and d_h != d:
         raise ValueError(
@@ -84,7 +84,7 @@ def stack_key(settings: Settings, d: int) -> tuple[object, ...]:
 
 
 def models_per_stack(layout: Layout) -> int:
-    """How many models one stack holds: as many as keep parameters and moments in the cache, at least one.
+    """How many models a stack should hold so that parameters and moments stay in the cache; at least one.
 
     Measured on two cores with 1 MB of private cache each: of 82,000 parameters, the 13 arms of a seed together
     cost an eighth less than in two halves, one model alone twice as much; of 344,000, two to six cost the same.
@@ -95,7 +95,7 @@ def models_per_stack(layout: Layout) -> int:
 def train(
     models: Sequence[Model], data: TaskData, *, device: str, advance: Callable[[int], None]
 ) -> list[TrainedAdapter]:
-    """Train models of one stack key together. `advance` is told model-steps done since it was last told."""
+    """Train models of one stack key together. advance: called with the model-steps done since its last call."""
     first = models[0].settings
     layout = layout_of(first, data.x.shape[1])
     starts = [
@@ -137,9 +137,9 @@ def train(
 class _Batches:
     """Training rows as tensors: x (n, d); a, b, gold, anchor (N,); order (steps, S, B), a stream per seed.
 
-    gold is what the models regress on: the label, or of distilled arms the judge's score.
-    seed_of (M,) is each model's stream. Arms of one seed read the same rows, so what depends on rows alone is
-    gathered once per seed; with a single seed it is never copied at all.
+    gold: the regression target, which is the label or, for distilled arms, the judge's score.
+    seed_of (M,): the index of each model's seed. Arms of one seed read the same rows, so quantities that depend on
+    rows alone are gathered once per seed; with a single seed they are never copied.
     """
 
     x: Tensor
@@ -156,11 +156,11 @@ class _Batches:
         return torch.cat([self.a[rows], self.b[rows]], 1)
 
     def row_each(self, of_seeds: Tensor) -> Tensor:
-        """(S, ...) -> (M, ...), or as it is where there is one seed: for sums that take one row for all."""
+        """(S, ...) -> (M, ...); with one seed (1, ...) unchanged, for arithmetic that broadcasts."""
         return of_seeds if len(of_seeds) == 1 else of_seeds[self.seed_of]
 
     def per_model(self, of_seeds: Tensor) -> Tensor:
-        """(S, ...) -> (M, ...): a view where there is one seed."""
+        """(S, ...) -> (M, ...); a view if there is one seed."""
         return self.row_each(of_seeds).expand(len(self.seed_of), *of_seeds.shape[1:])
 
 
@@ -169,12 +169,12 @@ def _batches(models: Sequence[Model], data: TaskData, device: str) -> _Batches:
     seeds = list(dict.fromkeys(model.seed for model in models))
     streams = [batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(seed, "data")) for seed in seeds]
     form = PAIR_FORMS.get(s.form)
-    learned = side.gold if form is None or not form.taught else side.judgement()
+    target = side.gold if form is None or not form.taught else side.judgement()
     return _Batches(
         x=torch.from_numpy(data.x).to(device),
         a=torch.from_numpy(side.a).to(device),
         b=torch.from_numpy(side.b).to(device),
-        gold=torch.from_numpy(learned.astype(np.float32)).to(device),
+        gold=torch.from_numpy(target.astype(np.float32)).to(device),
         anchor=torch.from_numpy(side.anchor).to(device),
         order=torch.stack(streams, 1).to(device),
         seed_of=torch.tensor([seeds.index(model.seed) for model in models], device=device),
@@ -258,7 +258,7 @@ def _sentence_terms(
 
 
 def _permutations(models: Sequence[Model], size: int, device: str) -> Tensor:
-    """Where each row of a batch takes its shuffled complexity from, both sides alike. (steps, M, 2 B)."""
+    """The row from which each row takes its shuffled complexity, the same on both sides. (steps, M, 2 B)."""
     drawn = {}
     for seed in dict.fromkeys(model.seed for model in models):
         generator = torch_stream(seed, "shuffled-complexity")
@@ -281,7 +281,7 @@ def sentence_target(model: Model, data: TaskData) -> Tensor:
 
 
 def mixture(models: Sequence[Model], device: str) -> Mix:
-    """What tells the per-sentence arms of a stack apart."""
+    """The coefficients by which the per-sentence arms of a stack differ."""
     forms = [SENTENCE_FORMS[model.settings.form] for model in models]
 
     def of_source(name: str, value: float) -> Tensor:
@@ -305,7 +305,7 @@ def mixture(models: Sequence[Model], device: str) -> Mix:
 
 
 def frozen_at_width(x: np.ndarray, d_h: int) -> np.ndarray:
-    """The frozen vectors as an anchor of width d_h: themselves, or one fixed orthonormal projection, unit length.
+    """The frozen vectors at width d_h: unchanged, or by a fixed orthonormal projection, normalised to length 1.
 
     (n, d) -> (n, d_h). The projection is the same for every seed and arm and is never trained.
     """

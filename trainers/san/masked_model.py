@@ -1,10 +1,10 @@
-"""A masked language model as the generator of aligned negatives: fills masked positions, and those alone.
+"""A masked language model that generates aligned negatives by filling masked positions.
 
     model = MaskedModel.load("bert-base-uncased", lexicon.resolve, device="cpu")
 
-Departures from the released code, which takes the most likely token at every position of 64 sentences as they
-come: none is padded, the head sees the masked positions alone, and of the vocabulary what may fill them: a piece
-is filled by one of its kind, so that a word stays a word.
+Departures from the released code, which takes the most likely token at every position of batches of 64 sentences:
+sentences are not padded; the head computes masked positions only; and a piece is filled only by an entry of its
+kind (beginning a word, or continuing it), so that a word stays a word.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from trainers.engine.transfers import moved
 from trainers.engine.world import Precision
 from trainers.san.masked_states import states_at, unpad
 
-HEADS = ("cls", "lm_head")  # where BERT and RoBERTa, and what is built like them, keep the head
+HEADS = ("cls", "lm_head")  # attributes that hold the head in models like BERT and RoBERTa
 FILLING = 2  # part of every key: raise it whenever a model of the same files would fill otherwise
 BUDGETS = {"cpu": 2048, "cuda": 65_536}  # tokens of a batch
-ROWS = {"cpu": 256, "cuda": 8192}  # of the head at once: their logits are the largest thing in memory
+ROWS = {"cpu": 256, "cuda": 8192}  # positions that the head computes at once: their logits take the most memory
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Entries of a tokenizer. surfaces: their text without mark; initial (V,) bool: begins a word.
+    """The entries of a tokenizer. surfaces: their text without the tokenizer's mark. initial (V,): begins a word.
 
-    fills (V,) bool: may fill a mask; not special, not reserved, no single symbol outside ASCII. byte_level: it
-    marks words by their beginning.
+    fills (V,) bool: may fill a mask, as it is not special, not reserved and no single symbol outside ASCII.
+    byte_level: the tokenizer marks beginnings of words, not continuations.
     """
 
     surfaces: tuple[str, ...]
@@ -53,7 +53,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class MaskedModel:
-    """As mask_predict.Generator. Its precision is part of its name: another one may fill in another way."""
+    """A mask_predict.Generator. Its precision is part of its name, as it can change fillings."""
 
     name: str
     fingerprint: str
@@ -65,7 +65,7 @@ class MaskedModel:
 
     @staticmethod
     def load(name: str, resolve: Resolve, *, device: str, precision: Precision = "fp32") -> MaskedModel:
-        """BackboneError when it is nowhere to be found, has no head that fills masks, or no fast tokenizer."""
+        """Load a backbone. BackboneError if it is not found, or lacks a masked-LM head or a fast tokenizer."""
         folder = resolve_backbone(name)
         tokenizer = tokenizer_in(folder)
         try:
@@ -83,7 +83,7 @@ class MaskedModel:
         model = model.to(device, torch.bfloat16 if precision == "bf16" else torch.float32)
         model = model.eval().requires_grad_(False)
         unpad(model)
-        tokenizer.backend_tokenizer.no_padding()  # some folders' tokenizers pad and cut of their own accord
+        tokenizer.backend_tokenizer.no_padding()  # some folders set their tokenizers to pad and cut
         tokenizer.backend_tokenizer.no_truncation()
         vocabulary = vocabulary_of(tokenizer)
         tags = tags_of(vocabulary.surfaces, resolve, initial=vocabulary.initial)
@@ -101,9 +101,9 @@ class MaskedModel:
         return BUDGETS[torch.device(self.device).type]
 
     def encode(self, texts: Sequence[str], most: int) -> list[TaggedTokens]:
-        """A byte-level tokenizer sees a blank before the text, so that its first word is one like the others.
+        """Tokenise texts, at most `most` tokens each, and cut them so that tokens added by `fill` have room.
 
-        A text is cut where the model would not read it together with what `fill` adds.
+        A byte-level tokenizer gets a blank before the text, so that the first word is tokenised like any other.
         """
         shift = int(self.vocabulary.byte_level)
         given = self.tokenizer.backend_tokenizer.encode_batch(
@@ -120,12 +120,12 @@ class MaskedModel:
         return found
 
     def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-        """As Generator.fill. A kind of piece that nothing may fill keeps what was there."""
+        """As Generator.fill. A position whose kind has no permitted entry keeps its token."""
         if not masked.any():
             return batch.ids
         filled = batch.ids.copy()
         rows, places = np.nonzero(masked)
-        begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must be of
+        begins = self.vocabulary.initial[batch.ids[rows, places]]  # (M,) the kind that each filling must have
         most = ROWS[torch.device(self.device).type]
         with torch.inference_mode():
             states = states_at(self.model, *self._framed(batch, masked), rows, places + 1)
@@ -139,10 +139,10 @@ class MaskedModel:
         return filled
 
     def _framed(self, batch: Batch, masked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids that the model reads, no wider than the longest, and which of them count, (B, T + 2 or 3) each.
+        """Token ids for the model, as wide as the longest needs, and their attention mask, (B, T + 2 or 3) each.
 
-        Before a sentence stands the first special token, behind it the last; a sentence without a mark at its end
-        gets a full stop, which belongs to no place of the batch.
+        Special tokens are put before and after each sentence; a sentence without a final punctuation mark gets a
+        full stop, which is not part of the batch.
         """
         tokenizer = self.tokenizer
         count, width = batch.ids.shape
@@ -161,7 +161,7 @@ class MaskedModel:
 
     @cached_property
     def _fillers(self) -> tuple[_Filler, _Filler]:
-        """What may fill a piece inside a word, and one that begins a word."""
+        """The fillers for pieces inside a word, and for pieces that begin a word."""
         initial, fills = self.vocabulary.initial, self.vocabulary.fills
         inside, beginning = np.flatnonzero(fills & ~initial), np.flatnonzero(fills & initial)
         return _Filler.of(self.model, inside, initial=False), _Filler.of(self.model, beginning, initial=True)
@@ -173,11 +173,11 @@ class MaskedModel:
 
     @cached_property
     def _room(self) -> int:
-        """Tokens that the model has positions for, beside the two special ones; without a table, of any number."""
+        """The number of tokens that the model has positions for, without special ones; unlimited without table."""
         table = getattr(getattr(self.model.base_model, "embeddings", None), "position_embeddings", None)
         if table is None:
             return sys.maxsize
-        before = 0 if table.padding_idx is None else table.padding_idx + 1  # RoBERTa counts from behind padding
+        before = 0 if table.padding_idx is None else table.padding_idx + 1  # RoBERTa's start after padding's
         return int(table.num_embeddings - before - 2)
 
     @cached_property
@@ -187,9 +187,9 @@ class MaskedModel:
 
 @dataclass(frozen=True, eq=False)
 class _Filler:
-    """The head that fills masks, cut to the vocabulary that may fill one kind of piece.
+    """The masked-LM head reduced to the entries that may fill one kind of piece.
 
-    initial: that kind. entries (W,): ids of what may fill it, ascending. weights: what is cut of the head, by
+    initial: that kind. entries (W,): the ids of those entries, ascending. weights: the head's reduced weights by
     name.
     """
 
@@ -210,15 +210,15 @@ class _Filler:
         return _Filler(initial, entries, head, weights)
 
     def logits(self, states: Tensor) -> Tensor:
-        """How well each entry fills. (M, D) -> (M, W) float32."""
+        """The logits of all entries. (M, D) -> (M, W) float32."""
         found: Tensor = torch.func.functional_call(self.head, self.weights, (states,))
         return found.float()
 
 
 def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:
-    """The best of each row, (M, W) -> (M,); with noise (M, k) of the k best once it is added.
+    """The best entry of each row, (M, W) -> (M,); with noise (M, k), the best of the k best plus noise.
 
-    On a CPU numpy finds the largest: of 490 x 30,522 in 8 ms, torch in 36.
+    On a CPU numpy's argmax is faster: 8 ms for 490 x 30,522, torch's 36.
     """
     if noise is not None:
         scores, best = logits.topk(min(noise.shape[1], logits.shape[1]), dim=-1)  # (M, k)
@@ -230,23 +230,23 @@ def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:
 
 
 def head_of(model: Any) -> Any:
-    """The head that fills masks, where BERT and RoBERTa keep theirs; None for a model without one there."""
+    """The masked-LM head, if the model keeps it where BERT or RoBERTa does; otherwise None."""
     return next((getattr(model, head) for head in HEADS if hasattr(model, head)), None)
 
 
 def named(name: str, precision: Precision) -> str:
-    """The generator in words: the hub's name, or that of its folder, and how it computes."""
+    """The generator's name for reports: the model's name or folder, and its precision."""
     folder = Path(name).expanduser()
     return f"masked language model {folder.resolve().name if folder.is_dir() else name} in {precision}"
 
 
 def model_key(name: str) -> str:
-    """Names what a model fills by its files, without loading it. BackboneError when it is nowhere to be found."""
+    """The key of a model's fillings, from its files, without loading it. BackboneError if it is not found."""
     return key_of({"filling": FILLING, "model": backbone_fingerprint(resolve_backbone(name))})
 
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
-    """WordPiece marks what continues a word (`##`), byte-level BPE what begins one (`Ġ`)."""
+    """A tokenizer's vocabulary: WordPiece marks continuations of words (`##`), byte-level BPE beginnings (`Ġ`)."""
     entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
     special = set(tokenizer.all_special_ids)
     byte_level = any(entry.startswith("Ġ") for entry, _ in entries)

@@ -1,6 +1,6 @@
-"""What a san run leaves behind: an encoder read as its host reads it when training is over.
+"""The encoders that san runs save: each reads texts as its host does after training.
 
-Unsupervised hosts drop the head, the supervised one keeps it, and prompted ones read a text in SNCSE's first
+Unsupervised hosts drop the head, the supervised host keeps it, and prompted hosts put a text into SNCSE's first
 template.
 """
 
@@ -33,7 +33,7 @@ TRANSFORMER = "transformer"
 
 
 def opened(settings: Settings, folder: Path, world: World) -> Reader:
-    """A backbone as the host reads it before any training, or what an encoder of this family saved."""
+    """Open a backbone as the host reads it before training, or a model that this family saved."""
     if (folder / RECORD).is_file():
         folder = folder / TRANSFORMER
     encoder = encoder_of(settings, folder, world).to(world.device)
@@ -42,14 +42,14 @@ def opened(settings: Settings, folder: Path, world: World) -> Reader:
 
 
 def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
-    """A backbone with the host's readout and, for training, its dropout. ValueError where a rate finds none.
+    """A backbone with the host's readout and, for training, its dropout rates. ValueError if it has no dropout.
 
-    It reads as after training; texts of a step are cut at max_length by whoever makes its batch.
+    Its maximum length is that of evaluation; a training batch cuts its texts at train.max_length.
     """
     prompted = settings.host in PROMPTED
     encoder = Encoder.load(
         folder,
-        readout="mean" if prompted else settings.readout,  # of a template the mask alone is read
+        readout="mean" if prompted else settings.readout,  # of a template only the mask token is read
         max_length=settings.reads_at,
         precision=world.precision,
     )
@@ -64,7 +64,7 @@ def encoder_of(settings: Settings, folder: Path, world: World) -> Encoder:
 
 
 def keep_layers(body: Any, count: int) -> None:
-    """Leave the first layers of a body alone in it. ValueError when it has fewer, or no stack of them."""
+    """Keep only the first `count` layers. Raises ValueError if the model has fewer, or not one list of layers."""
     from torch import nn
 
     depth = body.config.num_hidden_layers
@@ -76,7 +76,7 @@ def keep_layers(body: Any, count: int) -> None:
         for name, child in parent.named_children()
         if isinstance(child, nn.ModuleList) and len(child) == depth
     ]
-    if len(stacks) != 1:  # ALBERT's layers are one, run again and again
+    if len(stacks) != 1:  # ALBERT runs one layer repeatedly
         kind = f"{body.config.model_type} has no one stack of {depth} layers"
         raise ValueError(f"train.layers = {count}\n  accepted: null, since {kind}")
     parent, name = stacks[0]

@@ -128,26 +128,26 @@ class Settings:
 
     @property
     def needs_set(self) -> bool:
-        """Whether a set of aligned negatives takes part."""
+        """True if the arm trains on a set of aligned negatives."""
         return self.train and self.san != "off" and self.column == "san"
 
     @property
     def rates(self) -> dict[str, float]:
-        """The dropout rates that training sets, by their fields."""
+        """The dropout rates that this arm sets, by field."""
         second = self.san != "off" or self.p2_of == "second_view"
         own = {"p1": self.p1, "p2": self.p2 if second else None}
         return {field: rate for field, rate in own.items() if self.train and rate is not None}
 
     @property
     def own_dropout_alone(self) -> bool:
-        """Whether nothing but the backbone's own dropout tells the two views of a sentence apart."""
+        """True if the two views of a sentence differ only by the backbone's own dropout."""
         one_text = self.host not in PROMPTED | {"simcse_sup"}
         second_rate = self.p2_of == "second_view" and self.p2 > 0
         return self.train and one_text and self.p1 is None and not second_rate
 
     @property
     def reads_at(self) -> int:
-        """How many tokens of a text are read when training is over."""
+        """The maximum number of tokens of a text after training."""
         return self.max_length if self.read_length is None else self.read_length
 
     @property
@@ -157,18 +157,18 @@ class Settings:
 
     @property
     def dedup(self) -> bool:
-        """Whether what equals an anchor is left out of its negatives."""
+        """True if sentences that equal an anchor are left out of its negatives."""
         return self.conform == "paper" if self.dedup_in_batch is None else self.dedup_in_batch
 
     @property
     def consistent(self) -> Literal["js", "entropy", "off"]:
-        """The form of RankCSE's consistency."""
+        """The form of RankCSE's consistency loss."""
         return self.consistency or ("js" if self.conform == "paper" else "entropy")
 
     @property
     def fewest_to_learn(self) -> int:
-        """The least `rl_every` from which policies learn: as coded a window's first step is lost, and in PPO the
-        last of the others has no advantage."""
+        """The smallest `rl_every` with which policies learn: in the authors' code a window's first step is lost,
+        and in PPO its last step has no advantage."""
         if self.conform == "paper":
             return 1
         return 3 if self.rl_update == "ppo" else 2
@@ -188,15 +188,16 @@ OF_LISTS = frozenset({"teachers", "rank_loss", "rank_tau", "rank_teacher_tau", "
 OF_RANKCSE = frozenset({"rank_mix", "rank_weight", "consistency", "consistency_weight"})
 OF_RLRD = frozenset({"rl_weight", "rl_update", "rl_every", "rl_epochs"})
 OF_POLICIES = frozenset({"rl_every", "rl_epochs"})
-AS_CODED = {"transitions": 2}  # raised whenever conform `authors` would teach the policies of RLRD otherwise
-BESIDE_POLICIES = {"student": 2}  # raised whenever one would be trained otherwise beside policies that learn
+AS_CODED = {"transitions": 2}  # raised whenever RLRD's policies would learn otherwise with conform `authors`
+BESIDE_POLICIES = {"student": 2}  # raised whenever a student would train otherwise beside learning policies
 UNTRAINED = frozenset({"train", "readout", "layers", "max_length"})
 
 
 def defining(settings: Settings) -> dict[str, Any]:
     """The settings that can change the result of this arm.
 
-    What `conform` decides alone is written out, so that an arm which says so itself is the same arm.
+    Fields that default to what `conform` says are resolved, so that an arm that sets the same value is the same
+    arm.
     """
     kept = asdict(settings)
     prompted = settings.host in PROMPTED
@@ -215,7 +216,7 @@ def defining(settings: Settings) -> dict[str, Any]:
 
 
 def _unread(settings: Settings) -> frozenset[str]:
-    """What an arm that trains does not read, and has not in its identity."""
+    """The fields that a trained arm does not use, and that are left out of its identity."""
     without = settings.san == "off"
     groups = (
         ({"micro_batch"}, settings.micro_batch is None),
@@ -228,7 +229,7 @@ def _unread(settings: Settings) -> frozenset[str]:
         ({"negatives", "postprocess"}, settings.column != "san"),
         ({"tau2"}, settings.san == "hard"),
         (OF_LISTS | {"san_mle", "tau3"}, settings.host not in TAUGHT),
-        ({"conform"}, settings.host not in TAUGHT),  # all that it decides elsewhere is written out
+        ({"conform"}, settings.host not in TAUGHT),  # the fields that it decides for other hosts are resolved
         (OF_RANKCSE, settings.host != "rankcse"),
         (OF_RLRD, settings.host != "rlrd"),
         (OF_POLICIES, settings.rl_update == "fixed"),
@@ -237,7 +238,7 @@ def _unread(settings: Settings) -> frozenset[str]:
 
 
 def _idle(settings: Settings) -> set[str]:
-    """What this arm does not read, and yet has in its identity: as it is by default, so that ids stay."""
+    """The fields that this arm does not use, but that older ids contain: they enter the identity as defaults."""
     idle = set()
     policies = settings.host == "rlrd" and settings.rl_update != "fixed"
     order_alone = settings.rank_loss == "listmle"  # of a teacher's list, which no temperature changes
