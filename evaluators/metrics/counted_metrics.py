@@ -1,8 +1,8 @@
-"""Every metric as a function of how often each item is taken.
+"""Every metric as a function of resampling counts, which say how often each item is drawn.
 
-Counts (M, B) hold B resamples. Means and moments are one matrix product. Ranks never need sorting again: in the
-order of the scores, mid-ranks are running sums of the counts, so Spearman and AUC become one bilinear form of two
-count vectors. Each function below sorts what it needs once and returns the metric under any counts.
+Counts (M, B) hold B resamples. Means and moments are one matrix product. Ranks need no new sorting: in the order
+of the scores, mid-ranks are running sums of the counts, so that Spearman and AUC are bilinear forms of two count
+vectors. Each function below sorts once and returns a function from counts to the metric.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from evaluators.metrics.scores import Aggregate
 
 EXACT_ITEMS = 20_000  # up to so many, 16 products of a count below 26 and a sum of counts are exact in float32
-SHORT = 2**16 - 1  # the largest number of 16 bits
+SHORT = 2**16 - 1  # the largest unsigned number of 16 bits
 BLOCK = 16  # items summed by one small matrix product; fastest of 8, 16, 32, 64
 
 Metric = Callable[[np.ndarray], np.ndarray]  # counts (M, B) -> one value per row and resample (R, B)
 
 
 def _mean(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
-    """Mean item score. rows (R, M); gold is not read."""
+    """Mean item score. rows (R, M); gold is ignored."""
 
     def under(counts: np.ndarray) -> np.ndarray:
         weights = counts.astype(np.float64)
@@ -32,7 +32,7 @@ def _mean(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
 
 
 def _sd(rows: np.ndarray, gold: np.ndarray | None) -> Metric:
-    """Standard deviation of item scores, over one less than there are. rows (R, M); gold is not read."""
+    """Standard deviation of item scores, with N - 1 in the denominator. rows (R, M); gold is ignored."""
     x = rows - rows.mean(1, keepdims=True)  # centred, so that moments do not cancel
 
     def under(counts: np.ndarray) -> np.ndarray:
@@ -61,12 +61,12 @@ def _pearson(rows: np.ndarray, gold: np.ndarray) -> Metric:
 
 
 def sized(values: np.ndarray) -> np.ndarray:
-    """Each row times the power of two that brings it near 1: no digit changes, and its squares are numbers."""
+    """Scale each row by a power of two to near 1: no digit changes, and its squares do not overflow."""
     return np.ldexp(values, -np.frexp(np.abs(values).max(-1, keepdims=True))[1])
 
 
 def _positive(variance: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """NaN where a variance is only rounding: the resample is constant."""
+    """Replace variances that are only rounding error by NaN: there the resample is constant."""
     return np.where(variance > 1e-13 * scale, variance, np.nan)
 
 
@@ -96,9 +96,10 @@ def _f1(rows: np.ndarray, gold: np.ndarray) -> Metric:
 
 
 def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
-    """Share of (0, 1) pairs in order, ties counting half.
+    """Share of (0, 1) pairs in the right order, ties counting half.
 
-    Only the zeros are sorted: running sums of their counts say how many lie below each one. All of it is exact.
+    Only items labelled 0 ("zeros") are sorted: running sums of their counts tell how many lie below each item
+    labelled 1 ("ones"). All sums are exact.
     """
     positive, negative = np.flatnonzero(gold == 1), np.flatnonzero(gold != 1)
     labels = np.asarray(gold, np.float64).tobytes()
@@ -128,9 +129,9 @@ def _auc(rows: np.ndarray, gold: np.ndarray) -> Metric:
 
 @lru_cache(maxsize=64)  # many claims are about the runs of one control
 def _sorted_zeros(scores: bytes, labels: bytes) -> tuple[_Running, list[np.ndarray]]:
-    """The running sums of the zeros in the order of their scores, and where these hold what lies below each one.
+    """The running sums of the zeros in the order of their scores, and their places of the sum below each one.
 
-    scores, labels: (M,) float64.
+    scores, labels: the bytes of (M,) float64.
     """
     row, positive = np.frombuffer(scores), np.frombuffer(labels) == 1
     negative = np.flatnonzero(~positive)
@@ -140,8 +141,8 @@ def _sorted_zeros(scores: bytes, labels: bytes) -> tuple[_Running, list[np.ndarr
 
 
 def _below_ones(zeros: np.ndarray, ones: np.ndarray) -> list[np.ndarray]:
-    """How many of the ascending zeros lie below each one; and, where some are equal, how many do not lie above."""
-    ascending = np.argsort(ones)  # so that the search goes on where it was, in a third of the time
+    """How many of the sorted zeros lie below each one; if any are equal, also how many lie at or below it."""
+    ascending = np.argsort(ones)  # searching sorted values takes a third of the time
     sought = ones[ascending]
     sides = [np.searchsorted(zeros, sought)]
     within = sides[0] < len(zeros)
@@ -153,9 +154,9 @@ def _below_ones(zeros: np.ndarray, ones: np.ndarray) -> list[np.ndarray]:
 
 
 def _narrowest(most: float, total: float, items: int) -> tuple[type[np.number], int]:
-    """In which numbers products of a count up to `most` and a sum of counts up to `total` are exact, and how many
-    of them can be added up. The narrower the quicker: what they take is the way to the caches (2,000 items: 16
-    bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of a Xeon)."""
+    """The narrowest number type in which products of a count up to `most` and a sum up to `total` are exact,
+    and how many such products can be added up in it. Memory bandwidth limits speed, so narrower is faster (2,000
+    items: 16 bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of a Xeon)."""
     fitting = int(SHORT // max(1.0, most * total)) if total <= SHORT else 0
     if fitting > 1:
         return np.uint16, min(fitting, BLOCK)
@@ -163,25 +164,25 @@ def _narrowest(most: float, total: float, items: int) -> tuple[type[np.number], 
 
 
 class _Running:
-    """Running sums of rows in an order. The rows lie across blocks of 16, the first of each block first, so that a
-    step of the sum adds one row to each block at once: a dozen long additions for a thousand short ones."""
+    """Running sums of rows in a given order. Rows are arranged in blocks of 16, with the first rows of all blocks
+    stored first, so that one long addition adds a row to every block's sum at once."""
 
     def __init__(self, order: np.ndarray, filler: int) -> None:
-        """order (N,): numbers of rows. filler: the number of a row of zeros."""
-        self.blocks = len(order) // BLOCK + 1  # one place more than rows: the sum of all has one
+        """order (N,): indices of rows. filler: the index of a row of zeros."""
+        self.blocks = len(order) // BLOCK + 1  # N + 1 places, as the sum of all N rows needs one too
         filled = np.append(order, np.full(self.blocks * BLOCK - len(order), filler))
         self._across = filled.reshape(self.blocks, BLOCK).T.ravel()
 
     def place(self, count: np.ndarray) -> np.ndarray:
-        """Where `before` holds the sum of so many rows."""
+        """The place in the result of `before` of the sum of the first `count` rows."""
         return count % BLOCK * self.blocks + count // BLOCK
 
     def room(self, u: np.ndarray) -> np.ndarray:
-        """What `before` writes into; orders of as many rows share it."""
+        """An array for `before` to write into; orders of equal length can share it."""
         return np.empty((BLOCK + 1, self.blocks, u.shape[1]), u.dtype)
 
     def before(self, u: np.ndarray, sums: np.ndarray) -> np.ndarray:
-        """Sums of the first rows, of 0 to all N of them, at their `place`. (M, B) -> (16 * blocks, B), exact."""
+        """Sums of the first 0 to N rows, each at its `place`. (M, B) -> (16 * blocks, B), exact."""
         sums[0] = 0
         np.take(u, self._across, axis=0, out=sums[1:].reshape(-1, u.shape[1]), mode="clip")  # else it is buffered
         for step in range(1, BLOCK):

@@ -1,4 +1,4 @@
-"""Before any training: what is there to gain on a task, and would a difficulty signal know where?
+"""Headroom before training: how much can be gained on a task, and do difficulty signals know where?
 
 Source: Hwang 2026, section 4, the headroom diagnostic. Computed from frozen cosines alone. The check of training
 targets against the label is ours: a target that is 1 - gold in disguise makes the gate a second label head.
@@ -49,10 +49,10 @@ def headroom(
     signals: Mapping[str, np.ndarray],
     targets: Mapping[str, np.ndarray],
 ) -> Headroom:
-    """Look at one task. cosine (N,) of its evaluation pairs; signals (N,) of the same pairs, by name.
+    """The headroom of one task. cosine (N,): of its evaluation pairs. signals: name -> (N,) for the same pairs.
 
-    targets: what training would supervise with, by name, of the TRAINING pairs. The wording's own signals,
-    hard_lex, length and surface label, are added here.
+    targets: name -> supervision targets of the TRAINING pairs. The signals hard_lex, length and surface label,
+    which depend on the wording alone, are added here.
     """
     pairs = task.evaluation
     found = {"hard_lex": hard_lex(pairs.a, pairs.b, pairs.gold), **signals}

@@ -1,4 +1,4 @@
-"""Numbers from items: every metric that has items can be computed again from what the ledger keeps of them."""
+"""Metrics from item-level values, by which every metric with items can be recomputed from the ledger."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def _centred(column: np.ndarray) -> np.ndarray:
-    """The column less its mean, which is rounded: done again, what that left of large numbers goes too."""
+    """The column minus its mean; applied twice it also removes the rounding error of the first mean."""
     return column - np.mean(column)
 
 
 def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Chance that a random item labelled 1 scores above a random item labelled 0, ties counting ½.
+    """Probability that a random item labelled 1 scores above a random item labelled 0, ties counting ½.
 
     The Mann-Whitney statistic over the number of pairs. (N,), (N,) 0/1 -> scalar; nan when a class is empty.
     """
@@ -49,7 +49,7 @@ def roc_auc(scores: np.ndarray, labels: np.ndarray) -> float:
 
 
 def placements(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of each item the share of the items of the other label that it stands on the right side of, ties counting ½.
+    """For each item the share of items of the other label to which it is correctly ordered, ties counting ½.
 
     Its mean over the items of either label is `roc_auc`. (N,), (N,) 0/1, both labels -> (N,).
     """
@@ -111,7 +111,7 @@ AGAINST_GOLD: Mapping[Aggregate, Callable[[np.ndarray, np.ndarray], float]] = {
 def aggregate(kind: Aggregate, values: np.ndarray, gold: np.ndarray | None = None) -> float:
     """The metric of these items, as `Score` defines it. values, gold (N,) -> scalar.
 
-    ValueError for an unknown kind, for no items at all, and when a kind other than "mean" and "sd" has no gold.
+    Raises ValueError for an unknown kind, for no items, and for missing gold unless the kind is "mean" or "sd".
     """
     if len(values) == 0:
         raise ValueError(f"no items to take the {kind} of")
@@ -155,8 +155,8 @@ def score_of_items(
 
 
 def check_items(score: Score) -> None:
-    """ValueError, naming the metric, unless a score's items are as many as their names, each once, and make up its
-    value."""
+    """Raise ValueError, naming the metric, unless a score has as many values as distinct item names, and its value
+    is their aggregate."""
     if score.values is None:
         return
     count = len(score.values)
@@ -176,27 +176,27 @@ def check_items(score: Score) -> None:
         )
 
 
-def makes_up(value: float, told: float) -> bool:
-    """Whether what items come to is the figure that is told of them, but for rounding; never where one is nan."""
-    return bool(abs(value - told) <= 1e-5 * max(1.0, abs(told)))
+def makes_up(value: float, recorded: float) -> bool:
+    """True if the aggregate of items equals the recorded figure up to rounding; False if one is nan."""
+    return bool(abs(value - recorded) <= 1e-5 * max(1.0, abs(recorded)))
 
 
 def repeated(names: Sequence[str]) -> str | None:
-    """The name that stands there most often; None where each stands once."""
+    """The most frequent name if any occurs more than once, else None."""
     if len(set(names)) == len(names):
         return None
     return Counter(names).most_common(1)[0][0]
 
 
 def _is_positive(labels: np.ndarray) -> np.ndarray:
-    """Labels as booleans. ValueError for a label that is neither 0 nor 1."""
+    """Labels as booleans. Raises ValueError for a label that is neither 0 nor 1."""
     if not np.isin(labels, (0, 1)).all():
         raise ValueError("labels are 0 or 1")
     return labels == 1
 
 
 def _check(left: np.ndarray, right: np.ndarray) -> None:
-    """ValueError unless both are one-dimensional, equally long and finite."""
+    """Raise ValueError unless both are one-dimensional, equally long and finite."""
     if left.ndim != 1 or left.shape != right.shape:
         raise ValueError(f"two columns of one length, not {left.shape} and {right.shape}")
     if not (np.isfinite(left).all() and np.isfinite(right).all()):

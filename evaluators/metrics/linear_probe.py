@@ -31,7 +31,7 @@ PORTION = 10  # fits on different rows in lockstep; fastest of 4, 10, 20, 50 wit
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Rows to train on, rows to look at (None: a twentieth of the training rows, drawn), and the weight decays."""
+    """Training rows, development rows (None: a random twentieth of the training rows), and weight decays."""
 
     train: np.ndarray
     dev: np.ndarray | None
@@ -40,7 +40,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One model for each decay: weights (R, C, D + 1), the bias last; accuracy (R,) on the rows looked at."""
+    """One model for each decay: weights (R, C, D + 1), the bias last; accuracy (R,) on the development rows."""
 
     weights: np.ndarray
     accuracy: np.ndarray
@@ -83,8 +83,8 @@ def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterat
                 adam.step(_gradient(adam.weights, x, one_hot, rows[:, start : start + BATCH]))
         found = adam.weights.view(len(active), *best.shape[1:])
         for place, fit in enumerate(active):
-            said = _logits(found[place].flatten(0, 1), x[dev[fit]]).view(*best.shape[1:3], -1).argmax(1)  # (R, n)
-            right = (said == y[dev[fit]]).sum(1).numpy() / len(dev[fit])
+            classes_of = _logits(found[place].flatten(0, 1), x[dev[fit]]).view(*best.shape[1:3], -1).argmax(1)
+            right = (classes_of == y[dev[fit]]).sum(1).numpy() / len(dev[fit])  # (R,)
             better = (right > accuracy[fit]) & (missed[fit] <= TENACITY)
             best[fit, better] = found[place, better]
             accuracy[fit] = np.where(better, right, accuracy[fit])
@@ -98,7 +98,7 @@ def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterat
 
 
 def _split(fits: Sequence[Fit], shuffled: np.random.RandomState) -> tuple[Tensor, list[Tensor]]:
-    """Rows that train (G, n), and those that are looked at, fit by fit. Drawing them is the stream's first use."""
+    """The training rows (G, n), and the development rows of each fit. Drawing them is the stream's first use."""
     if fits[0].dev is not None:
         held = [torch.from_numpy(fit.dev) for fit in fits if fit.dev is not None]
         return torch.from_numpy(np.stack([fit.train for fit in fits])), held
@@ -109,7 +109,7 @@ def _split(fits: Sequence[Fit], shuffled: np.random.RandomState) -> tuple[Tensor
 
 
 def _initial(classes: int, width: int) -> Tensor:
-    """What torch gives a linear layer after `torch.manual_seed(SEED)`: weights, then the bias. -> (C, D + 1)."""
+    """The initial weights and bias of torch's linear layer after `torch.manual_seed(SEED)`. -> (C, D + 1)."""
     generator = torch.Generator().manual_seed(SEED)
     bound = (width - 1) ** -0.5
     weights = torch.empty(classes, width - 1).uniform_(-bound, bound, generator=generator)
@@ -118,7 +118,7 @@ def _initial(classes: int, width: int) -> Tensor:
 
 
 def _gradient(weights: Tensor, x: Tensor, one_hot: Tensor, rows: Tensor) -> Tensor:
-    """Of the mean cross-entropy of each model on its batch. (G, R·C, D + 1), rows (G, b) -> (G, R·C, D + 1)."""
+    """The gradient of each model's mean cross-entropy on its batch. (G, R·C, D + 1), rows (G, b) -> as weights."""
     batch = x[rows]  # (G, b, D + 1)
     logits = torch.bmm(weights, batch.transpose(1, 2))  # (G, R·C, b)
     fits, width, size = logits.shape
@@ -134,7 +134,7 @@ def _logits(weights: Tensor, x: Tensor) -> Tensor:
 
 
 def _with_ones(features: np.ndarray) -> Tensor:
-    """The bias is the weight of a column of ones. (N, D) -> (N, D + 1)."""
+    """Append a column of ones, whose weight is the bias. (N, D) -> (N, D + 1)."""
     x = torch.from_numpy(np.ascontiguousarray(features, np.float32))
     return torch.cat([x, torch.ones(len(x), 1)], 1)
 
@@ -156,7 +156,7 @@ class _Adam:
         self.weights.addcdiv_(self.mean, spread, value=-RATE / (1 - BETAS[0] ** self.steps))
 
     def keep(self, chosen: np.ndarray) -> None:
-        """Go on with these members alone. (G,) bool."""
+        """Continue with only these members. (G,) bool."""
         if not chosen.all():
             kept = torch.from_numpy(chosen)
             self.weights, self.decays = self.weights[kept], self.decays[kept]

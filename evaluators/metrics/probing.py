@@ -1,4 +1,4 @@
-"""SentEval's three protocols: how a regulariser is chosen, and on which rows its classifier is tested.
+"""SentEval's three protocols, which differ in how the regulariser is chosen and which rows are tested.
 
 `toolkit` trains the toolkit's own classifier, all fits of a protocol stacked; `logistic` is sklearn's logistic
 regression, whose figures are other figures. Source: SentEval, tools/validation.py.

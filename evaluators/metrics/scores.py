@@ -1,4 +1,4 @@
-"""What a task returns: one number and the items it was made of."""
+"""The result type of tasks: a metric's value with the items that it was computed from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Aggregate = Literal["mean", "auc", "spearman", "pearson", "balanced_accuracy", "
 
 
 class Items(NamedTuple):
-    """What N items are called, and what is resampled together."""
+    """The names of N items, and their groups, which are resampled together."""
 
     ids: Sequence[str]
     groups: Sequence[str]
@@ -26,14 +26,14 @@ class Items(NamedTuple):
 class Score:
     """One metric of one run.
 
-    value is the aggregate of the items, in [0, 1] or [-1, 1] where the metric has such a range.
+    value is the aggregate of the items, in [0, 1] or [-1, 1] if the metric has such a range.
     aggregate names how items become the value: "mean" averages `values`; "auc", "balanced_accuracy" and "f1"
     read `values` as scores and `gold` as 0/1 labels; "spearman" and "pearson" correlate `values` with `gold`;
     "sd" is the standard deviation of `values`, over N - 1.
     None: the metric has no items (geometry of a whole space).
     group_ids is the unit of resampling: items that share a sentence, a concept or a document share a group.
-    taken_for: of retrieval, the first of all wrong answers, by a name that the task's `item_texts` tells; "" where
-    the right answer stood before it. It describes: no figure is made of it.
+    taken_for: in retrieval, the name (see the task's `item_texts`) of the best wrong answer; "" if the right
+    answer ranks above it. It is descriptive; no figure depends on it.
     """
 
     metric: str

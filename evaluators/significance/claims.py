@@ -1,6 +1,6 @@
-"""A claim as a study declares it: what may be written under `compare`, and what goes together.
+"""A claim as a study declares it under `compare`, and the checks of its fields.
 
-A ValueError begins with the field it is about and goes on with what would be accepted.
+ValueErrors begin with the field and continue with what would be accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Scope = Literal["task", "test_set"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimSide:
-    """One side of a claim: an arm, on a backbone of its own, or by what it gains over another arm there."""
+    """One side of a claim: an arm, or its gain over another arm (`over`), possibly on a backbone of its own."""
 
     arm: Arm
     backbone: Text | None = None
@@ -61,7 +61,7 @@ class Claim:
     the claim hold for the task its items were drawn from, or for these items only? matched_control: the arm in
     which only `signal` is destroyed; the gain is due to the signal when the treatment beats that arm too.
     at_least: on how many of the tasks of `each(…)` it must hold; None: on all. family: the group of claims that it
-    is corrected with; None: all that name none. claim is what it is called; nothing rests on that.
+    is corrected with; None: all that name none. claim: its name, which no id or result depends on.
     """
 
     claim: ClaimName
@@ -121,7 +121,7 @@ class Claim:
 
     @property
     def sides(self) -> dict[str, ClaimSide]:
-        """Each role with its side, on its own backbone or on that of the claim; of one control alone."""
+        """Role -> side, with its own backbone or the claim's. Only for a claim with a single control."""
         assert not isinstance(self.control, tuple)
         roles = {"treatment": _side(self.treatment), "control": _side(self.control)}
         if self.matched_control is not None:
@@ -130,27 +130,30 @@ class Claim:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Every arm it rests on, treatments first, then controls."""
+        """Every arm of the claim, treatments first, then controls."""
         controls = self.control if isinstance(self.control, tuple) else _side(self.control).arms
         matched = () if self.matched_control is None else (self.matched_control,)
         return (*_side(self.treatment).arms, *controls, *matched)
 
     def each(self, backbones: Iterable[str]) -> list[Claim]:
-        """The claims that are judged: on the backbones it names, else on each of these."""
+        """The claims to judge: itself if it names backbones, else one for each of these backbones."""
         if self.backbone or _side(self.treatment).backbone:
             return [self]
-        return [replace(self, backbone=one) for one in backbones]
+        return [replace(self, backbone=backbone) for backbone in backbones]
 
     def resolved(self, figures: Mapping[str, tuple[str, ...]]) -> Claim | Joint:
-        """The claim itself, or its parts, one for each control and task. figures: what a metric stands for."""
+        """The claim itself, or a joint claim with a part for each control and task.
+
+        figures: an `each(…)` metric -> the metrics that it stands for.
+        """
         controls = self.control if isinstance(self.control, tuple) else (self.control,)
         metrics = figures[self.metric] if is_each(self.metric) else (self.metric,)
-        told = [(c, m) for c in controls for m in metrics]
-        if len(told) == 1:
+        pairs = [(control, metric) for control in controls for metric in metrics]
+        if len(pairs) == 1:
             return replace(self, control=controls[0], metric=metrics[0], at_least=None)
         parts = [
             replace(self, claim=f"{self.claim}.{k}", control=control, metric=metric, at_least=None)
-            for k, (control, metric) in enumerate(told, 1)
+            for k, (control, metric) in enumerate(pairs, 1)
         ]
         return Joint(claim=self.claim, all=tuple(parts), at_least=self.at_least, family=self.family)
 
@@ -239,20 +242,19 @@ class Joint:
 
     @property
     def backbone(self) -> str | None:
-        """The one that all parts are made on, if there is one."""
+        """The backbone of all parts; None if they differ."""
         found = {part.backbone for part in self.all}
         return found.pop() if len(found) == 1 else None
 
     def each(self, backbones: Iterable[str]) -> list[Joint]:
-        """The claims that are judged: one for each backbone on which some part is made, and only one where every
-        part names its own."""
-        columns = {one: [part.each([one])[0] for part in self.all] for one in backbones}
-        made = [replace(self, all=tuple(parts)) for parts in columns.values()]
-        return list(dict.fromkeys(made))
+        """The claims to judge: one for each backbone; only one if every part names its own."""
+        columns = {backbone: [part.each([backbone])[0] for part in self.all] for backbone in backbones}
+        claims = [replace(self, all=tuple(parts)) for parts in columns.values()]
+        return list(dict.fromkeys(claims))
 
     def resolved(self, figures: Mapping[str, tuple[str, ...]]) -> Joint:
-        """The same with the parts of its parts."""
-        parts = [one for part in self.all for one in part.resolved(figures).parts]
+        """The same claim with every part resolved into its own parts."""
+        parts = [resolved for part in self.all for resolved in part.resolved(figures).parts]
         return replace(self, all=tuple(parts))
 
     def renamed(self, names: Mapping[str, str]) -> Joint:
@@ -264,14 +266,14 @@ class Joint:
 
     @property
     def id(self) -> str:
-        """What it says, whatever it and its parts are called, and in whatever order they are."""
+        """Depends on the content of the parts alone, not on names or order."""
         says = hashlib.sha256("\n".join(sorted(part.id for part in self.all)).encode()).hexdigest()[:16]
         return f"{self.words}/{says}"
 
     @property
     def nulls(self) -> int:
-        """Too few parts hold, or too many fail: where parts lie on their bounds both may be, each on one side of a
-        two-sided p."""
+        """One: "too few parts hold" and "too many fail" can both be true only on the parts' bounds, where each
+        uses one side of a two-sided p."""
         return 1
 
 
@@ -290,6 +292,6 @@ def _side(given: str | ClaimSide) -> ClaimSide:
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something, sides included."""
-    said = {name: _given(value) if isinstance(value, dict) else value for name, value in fields.items()}
-    return {name: value for name, value in said.items() if value is not None}
+    """The fields that are not None, also within sides."""
+    given = {name: _given(value) if isinstance(value, dict) else value for name, value in fields.items()}
+    return {name: value for name, value in given.items() if value is not None}

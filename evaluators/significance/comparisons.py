@@ -1,4 +1,4 @@
-"""The paired scores that claims are judged on."""
+"""The paired scores by which claims are judged."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedSeeds:
-    """Scores of both arms at the same seeds: complete pairs only, in the order in which seeds were planned.
+    """Scores of both arms at the same seeds: complete pairs only, in the planned order of seeds.
 
-    An arm without training has its one value at every seed. dropped: (seed, reason); a reason begins with what
-    is at fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and
-    matched_items (treatment against matched control) serve signal isolation. selected: the runs include a
-    selection seed or a trial of the search. exploratory: the claim was declared after these could be seen. tasks:
-    the scores are means over these tasks.
+    An arm without training has the same value at every seed. dropped: (seed, reason); a reason begins with what is
+    at
+    fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and matched_items
+    (treatment against matched control) are for signal isolation. selected: the runs include a selection seed or a
+    trial of the search. exploratory: the claim was declared after the scores could be seen. tasks: the scores are
+    means over these tasks.
     """
 
     seeds: tuple[int, ...]
@@ -58,7 +59,7 @@ class PairedSeeds:
 
     @property
     def deltas(self) -> np.ndarray:
-        """(n,) treatment minus control, positive where the treatment is better."""
+        """(n,) treatment minus control, positive if the treatment is better."""
         return self.sign * (np.array(self.treatment) - np.array(self.control))
 
     @property
@@ -69,22 +70,22 @@ class PairedSeeds:
 
     @property
     def scale(self) -> float:
-        """The largest score in size: what rounding is measured against."""
+        """The largest |score|, relative to which rounding is measured."""
         return float(np.max(np.abs([self.treatment, self.control]), initial=0.0))
 
     @property
     def identical(self) -> bool:
-        """Whether no delta is more than rounding."""
+        """True if no delta is more than rounding."""
         return bool(np.max(np.abs(self.deltas), initial=0.0) <= ROUNDING * self.scale)
 
     @property
     def flat(self) -> bool:
-        """Whether the deltas have no spread."""
+        """True if the deltas have no spread."""
         return spread_is_rounding(self.deltas, self.scale)
 
     @property
     def frozen(self) -> bool:
-        """Whether neither arm varies with the seed."""
+        """True if neither arm varies with the seed."""
         return all(spread_is_rounding(np.array(arm), self.scale) for arm in (self.treatment, self.control))
 
     @property
@@ -93,7 +94,7 @@ class PairedSeeds:
 
     @property
     def runs_missing(self) -> bool:
-        """Too many failures to compare the survivors: more than 20 % of the pairs, or two in one arm alone."""
+        """True if too many runs failed to compare the others: more than 20 % of the pairs, or two in one arm."""
         at_fault = [
             next((arm for arm in self._arms() if reason.startswith(arm)), "") for _, reason in self.dropped
         ]

@@ -1,4 +1,4 @@
-"""Where a variance comes from: a crossed design over random factors, and the share of each in the variance.
+"""Variance components: a crossed design over random factors, and each factor's share in the variance.
 
 The model is y = mean + sum of one effect a factor + rest, all effects random and independent. In an orthogonal
 array of strength 2 every two levels of two factors meet exactly once, so what two or more factors do together
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEVELS = (3, 5, 7, 11)  # primes: what an array can be built on
-DRAWS = 20_000  # of the generalised intervals: a bound moves by less than a point between two sets of draws
+LEVELS = (3, 5, 7, 11)  # primes, on which an orthogonal array can be built
+DRAWS = 20_000  # for generalised intervals: between two sets of draws a bound differs by less than a point
 COVERAGE = 0.95
 
 
@@ -35,7 +35,7 @@ class VariancePart:
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """The parts of the variance of one run, and the whole. rest: what factors do together, and all else."""
+    """The parts of the variance of one run. rest: interactions of factors, and all else. sd: of the whole."""
 
     factors: Mapping[str, VariancePart]
     rest: VariancePart

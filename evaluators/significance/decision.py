@@ -43,8 +43,8 @@ BEYOND, OPEN = ", beyond the margin", ", by more or less than the margin: open"
 class Decision:
     """words: the whole verdict. nuance: what they add to the plain verdict. advice: what would settle the rest.
 
-    chance_left: that all seeds of a study until decided would still show the claim; None where no smallest effect
-    worth reporting was declared.
+    chance_left: the chance that all seeds of a study until decided would show the claim; None unless a smallest
+    effect worth reporting was declared.
     """
 
     verdict: Word
@@ -58,7 +58,7 @@ class Decision:
 def decide(
     claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: Mapping[str, float], rules: Rules, part: bool = False
 ) -> Decision:
-    """The verdict of one claim, or of a part of one, q being its p values corrected for its group."""
+    """The decision on one claim, or on a part of a joint one. q: its p values by line, corrected for its group."""
     if evidence.refusal:
         return Decision(verdict="undecided", words=f"undecided: {evidence.refusal}")
     if pairs.selected:
@@ -66,11 +66,11 @@ def decide(
     word = _word(claim, evidence, q)
     if word == "undecided":
         return _undecided(claim, evidence, q, rules, part)
-    said = _said(claim, evidence, word, q)
-    more, advice = _advice_on_margin(claim, evidence, rules) if said == OPEN else (None, "")
+    remark = _remark(claim, evidence, word, q)
+    more, advice = _advice_on_margin(claim, evidence, rules) if remark == OPEN else (None, "")
     words = {"equivalent": f"equivalent within ±{claim.margin}", "not worse": f"not worse (margin {claim.margin})"}
     plain = words.get(word, f"{word} than {claim.control}" if claim.signal else word)
-    nuance = said + _fragility(evidence)
+    nuance = remark + _fragility(evidence)
     return Decision(verdict=word, words=plain + nuance, nuance=nuance, advice=advice, more=more)
 
 
@@ -88,8 +88,8 @@ def _word(claim: Claim, evidence: Evidence, q: Mapping[str, float]) -> Word:
             return "equivalent" if holds.get("equivalent") else "undecided"
 
 
-def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) -> str:
-    """Where the difference lies by the margin, and what it is due to."""
+def _remark(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) -> str:
+    """How the difference compares with the margin, and what it is due to, in words."""
     beyond, inside = _limits(claim, evidence)
     if claim.expect == "equivalent":
         if word == "equivalent":
@@ -101,7 +101,7 @@ def _said(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) 
 
 
 def _limits(claim: Claim, evidence: Evidence) -> tuple[bool, bool]:
-    """Whether the interval lies outside of the margin, and whether it lies inside."""
+    """Two booleans: the interval lies outside of the margin; it lies inside."""
     if claim.margin is None or evidence.estimate is None:
         return False, False
     low, high = evidence.estimate.interval(ALPHA)
@@ -109,7 +109,7 @@ def _limits(claim: Claim, evidence: Evidence) -> tuple[bool, bool]:
 
 
 def as_expected(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, float]) -> bool | None:
-    """Whether the verdict is what was claimed, of a gain that is due to a signal both halves; None while open."""
+    """True if the verdict is the claimed one and, if the claim has a signal, due to it; None while open."""
     if word == "undecided":
         return None
     expected = word == claim.expect.replace("_", " ")
@@ -117,7 +117,7 @@ def as_expected(claim: Claim, evidence: Evidence, word: Word, q: Mapping[str, fl
 
 
 def _is_due(evidence: Evidence, q: Mapping[str, float]) -> bool | None:
-    """Whether the difference from the control is one from the matched control too; None where that is not told."""
+    """True if the difference is also shown against the matched control, with the same sign; None if not shown."""
     second = evidence.against_matched
     return second.sign == evidence.sign if second is not None and q["signal"] <= ALPHA else None
 
@@ -150,7 +150,7 @@ def _undecided(claim: Claim, evidence: Evidence, q: Mapping[str, float], rules: 
 
 
 def _chance_left(claim: Claim, evidence: Evidence, rules: Rules) -> float | None:
-    """That all seeds would show the claim; None where it does not stop for futility, or not yet."""
+    """The chance that all seeds would show the claim; None if it may not stop for futility, or not yet."""
     n, growing = len(evidence.deltas), rules.sequential
     if growing is None or claim.min_effect is None or not may_stop(claim) or evidence.estimate is None:
         return None
@@ -166,7 +166,7 @@ def _chance_left(claim: Claim, evidence: Evidence, rules: Rules) -> float | None
 
 
 def _as_claimed(claim: Claim, evidence: Evidence) -> np.ndarray:
-    """The deltas, positive where they are as the claim has it."""
+    """The deltas with the sign at which positive agrees with the claim."""
     return evidence.deltas if claim.expect == "better" else -evidence.deltas
 
 
@@ -183,7 +183,7 @@ def _why_futile(claim: Claim, evidence: Evidence, rules: Rules, chance: float) -
 
 
 def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    """What would decide the claim, given the difference that was observed: never more than that promises."""
+    """What would decide the claim if the observed difference is true: number of further seeds, and words."""
     n, observed = len(evidence.deltas), float(evidence.deltas.mean())
     if rules.sequential and n >= rules.sequential.n_max:
         return None, f"the declared maximum of {rules.sequential.n_max} seeds is reached"
@@ -204,7 +204,7 @@ def _advice(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds |
 
 
 def _advice_on_margin(claim: Claim, evidence: Evidence, rules: Rules) -> tuple[MoreSeeds | None, str]:
-    """What would tell whether a difference that is shown lies inside the margin or beyond it."""
+    """What would tell if a shown difference lies inside the margin or beyond it: further seeds, and words."""
     assert claim.margin is not None
     observed = float(evidence.deltas.mean())
     side = f"whether the {'gain' if observed > 0 else 'loss'} exceeds {claim.margin} is open"
@@ -239,7 +239,7 @@ def _advice_on_equal_deltas(claim: Claim, evidence: Evidence, rules: Rules) -> t
 def _seeds_for(
     evidence: Evidence, rules: Rules, hope: str, *, aim: Aim = "difference", effect: float, margin: float = 0.0
 ) -> tuple[MoreSeeds, str]:
-    """How many more seeds would show the aim at this true difference, in words."""
+    """How many further seeds would show the aim at this true difference, as a number and in words."""
     n, noise, level = len(evidence.deltas), evidence.noise, ALPHA / rules.nulls
     if rules.sequential:
         room = {"difference": abs(effect), "equivalent": margin - abs(effect), "not worse": margin + effect}[aim]

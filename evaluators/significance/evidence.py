@@ -1,4 +1,4 @@
-"""The numbers behind one claim, before its group is known: which test decides, and every p it may be read by."""
+"""The evidence of one claim before correction for its group: the deciding test, and all p values of the claim."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate, paired_t, sd, seed_p
 from evaluators.significance.sequential import Anytime, Sequential
 
-PLANNED = 400  # resamples for what is said before a verdict, in two digits
+PLANNED = 400  # resamples for estimates in plans, which are shown to two digits
 ON_TASK, ON_TASKS = "on the task", "on these tasks"
 ON_TEST_SET, OVER_TASKS = "on this test set", "over these tasks"
 DEGENERATE, OUTLIER = "degenerate", "outlier"
@@ -43,10 +43,10 @@ SEED_FRAGILE = "item-robust but seed-fragile"
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What is the same for all claims of a group.
+    """What all claims of a group share.
 
-    nulls: how many of their null hypotheses can hold together. withdrawn: how many of those belong to claims that
-    were declared and are claimed no longer. digest: `family_digest` of the claims.
+    nulls: how many of their null hypotheses can be true together. withdrawn: how many of those belong to claims
+    that were declared and have since been withdrawn. digest: `family_digest` of the claims.
     """
 
     nulls: int
@@ -60,7 +60,7 @@ class Rules:
 class ItemEvidence:
     view: ItemView
     crossed: Estimate | None  # None when neither seeds nor items vary
-    alone: Estimate | None  # these very runs on other items
+    alone: Estimate | None  # of items alone: these runs on other items
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,12 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """lines: the p values that may be reported and so enter the group: "difference", "equivalent", "not worse",
-    "worse", "signal"; NaN where the data allow no test. refusal: why there is no test, in words."""
+    """The evidence of one claim, or of a part of a joint claim.
+
+    lines: the p values that may be reported and so enter the group's correction, by name: "difference",
+    "equivalent", "not worse", "worse", "signal"; NaN if the data allow no test. refusal: why there is no test, in
+    words. flat: the deltas have no spread.
+    """
 
     deltas: np.ndarray
     flat: bool
@@ -95,12 +99,12 @@ class Evidence:
 
     @property
     def sign(self) -> float:
-        """Direction of the difference; for growing seeds, at the strongest evidence."""
+        """Sign of the difference; for growing seeds, at the look with the strongest evidence."""
         return float(np.sign(self.estimate.mean if self.estimate else self.deltas.mean()))
 
     @property
     def noise(self) -> Noise:
-        """What the test that decides found the deltas to vary by; they must not be all equal without items."""
+        """The noise that the deciding test found in the deltas. Without items they must not be all equal."""
         spread = sd(self.deltas)
         if self.items is None or self.estimate is not self.items.crossed:
             return Noise(sd=spread)
@@ -113,15 +117,15 @@ def generator_key(comparison: str, purpose: str) -> int:
 
 
 def stream(comparison: str, purpose: str) -> np.random.Generator:
-    """The random stream of one purpose in one comparison: same names, same numbers, on every machine."""
+    """The random stream of one purpose in one comparison: equal names give equal numbers on every machine."""
     return np.random.Generator(np.random.Philox(key=generator_key(comparison, purpose)))
 
 
 def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, in_full: bool = True) -> Evidence:
-    """Everything one claim's paired scores say; if not in full, its lines alone, without what only describes.
+    """The evidence of a claim's paired scores; with in_full=False only its lines, without descriptive figures.
 
-    Which test decides depends on the number of seeds and claims, on the presence of items and on the declared
-    hypothesis, never on a p, a mean or a check of normality. ItemsError when items contradict the scores.
+    The deciding test depends on the number of seeds and claims, on whether there are items, and on the declared
+    hypothesis, never on a p, a mean or a check of normality. Raises ItemsError if items contradict the scores.
     """
     if claim.matched_control is not None and pairs.matched_control is None:
         raise ValueError(f"claim {claim.claim}: no scores of the matched control {claim.matched_control}")
@@ -153,10 +157,10 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, in_full: bool = Tr
 
 
 def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
-    """What a claim's deltas vary by, as its verdict will see it; without items where their variance is unknown.
+    """The noise of a claim's deltas, estimated as in its verdict; without items if their variance is unknown.
 
-    Where that takes resamples, PLANNED of them do: they know a standard error to 1/√(2·400), 3.5 %, of itself, and
-    those of a verdict to 1.6 %.
+    If that takes resamples, PLANNED are drawn: the relative error of a standard error is then 1/√(2·400) = 3.5 %,
+    with a verdict's resamples 1.6 %.
     """
     n, spread = len(pairs.seeds), 0.0 if pairs.flat else sd(pairs.deltas)
     if pairs.items is None or not with_items:
@@ -169,7 +173,7 @@ def noise_of(claim: Claim, pairs: PairedSeeds, *, with_items: bool) -> Noise:
 
 
 def _kinds(claim: Claim) -> list[str]:
-    """What may be reported about the claim; every kind is a line of the group."""
+    """The p values that the claim may report; each is a line in the group's correction."""
     if claim.expect == "not_worse":
         return ["not worse", "worse"]
     kinds = ["difference", "equivalent"] if claim.margin else ["difference"]
@@ -189,7 +193,7 @@ def _refusal(pairs: PairedSeeds) -> str | None:
 
 
 def _outliers(pairs: PairedSeeds) -> tuple[str, ...]:
-    """A crashed run in one arm skews the deltas, which no test of a mean survives."""
+    """A flag naming seeds whose delta is an outlier, as of a crashed run, which would spoil any test of a mean."""
     if pairs.flat:
         return ()
     distance = np.abs(pairs.deltas - np.median(pairs.deltas))
@@ -199,7 +203,7 @@ def _outliers(pairs: PairedSeeds) -> tuple[str, ...]:
 
 
 def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
-    """ItemsError when the items do not add up to the scores: their variance would belong to something else."""
+    """Raise ItemsError unless the items add up to the scores; else their variance would not be the scores'."""
     of_arm = [("treatment", pairs.items, "treatment"), ("control", pairs.items, "control")]
     of_arm += [("matched_control", pairs.matched_items, "control")]
     for arm, items, side in of_arm:
@@ -245,13 +249,13 @@ def _items(claim: Claim, pairs: PairedSeeds, in_full: bool) -> ItemEvidence | No
 
 
 def _of_data(variance: ItemVariance, scale: float) -> ItemVariance:
-    """No variance where the items spread by no more than the rounding of the scores, as seeds have none then."""
+    """The variance, or 0 if the items spread by no more than the rounding of the scores."""
     rounding = math.sqrt(variance.v_item) <= ROUNDING * scale
     return ItemVariance(0.0, 0.0, variance.method) if rounding else variance
 
 
 def _view(items: Items, sign: int, comparison: str, *, interval: bool) -> ItemView:
-    """Resampled once: where seeds are added for other claims, these items are judged again as they are."""
+    """`item_view`, cached per items: when seeds are added for other claims, unchanged items are not resampled."""
     views = VIEWS.setdefault(items, {})
     key = sign, comparison, interval
     if key not in views:
@@ -260,8 +264,8 @@ def _view(items: Items, sign: int, comparison: str, *, interval: bool) -> ItemVi
 
 
 def _each_run(pairs: PairedSeeds) -> tuple[SingleRun, ...]:
-    """What papers with one run print of two correlations, for every seed. The runs share their items, so these are
-    shown as a range and never pooled."""
+    """For every seed the test that papers apply to one run of each arm, for correlations only. The runs share
+    their items, so the tests are shown as a range and never pooled."""
     if not isinstance(pairs.items, ItemScores) or pairs.items.aggregate not in ("spearman", "pearson"):
         return ()
     tests = (single_run(pairs.items, row) for row in range(len(pairs.seeds)))
@@ -271,7 +275,7 @@ def _each_run(pairs: PairedSeeds) -> tuple[SingleRun, ...]:
 def _tested(
     untested: Evidence, claim: Claim, pairs: PairedSeeds, items: ItemEvidence | None, rules: Rules
 ) -> Evidence:
-    """The row of the decision table that these data fall into."""
+    """Apply the test that the decision table gives for these data."""
     deltas = pairs.deltas
     over_seeds = None if pairs.flat else paired_t(deltas, pairs.scale)
     seed_test, p = seed_p(deltas, over_seeds, claims=rules.nulls, rng=lambda: stream(claim.scores, "sign-flip"))
@@ -285,11 +289,11 @@ def _tested(
     elif pairs.frozen:
         refusal = "neither arm varies with the seed, so seeds are no evidence"
         return replace(evidence, refusal=refusal, flags=(DEGENERATE, *evidence.flags))
-    elif rules.sequential:  # equal deltas leave the e-process at 1: sign vectors would stop at a look of their own
+    elif rules.sequential:  # equal deltas leave the e-process at 1: a sign-flip test could reject at some look
         estimate = None if pairs.flat else Anytime(tuple(deltas.tolist()), rules.sequential.tau2, pairs.scale)
         seed_test, p = "t e-process", estimate.p if estimate else 1.0
     if isinstance(estimate, Anytime) and np.subtract(*estimate.interval(ALPHA)) > 0:
-        return replace(evidence, refusal=DRIFT)  # these deltas have no one mean to tell of
+        return replace(evidence, refusal=DRIFT)  # the deltas do not have one common mean
     flags = [DEGENERATE] if estimate is None else []
     if items and items.crossed:
         flags += _fragile(p_seeds, p_items, _declared_p(claim, items.crossed, items.crossed.p))
@@ -303,7 +307,7 @@ def _tested(
 
 
 def _test_name(claim: Claim, test: str, estimate: Estimate | Anytime | None) -> str | None:
-    """Sign vectors have no margin: "not worse" is read from the t of the same standard error, one-sided."""
+    """The test's name. A sign-flip test has no margin, so "not worse" uses the one-sided t instead."""
     if claim.expect == "not_worse" and estimate is None:
         return None
     if claim.expect != "not_worse" or test == "t e-process":
@@ -312,7 +316,7 @@ def _test_name(claim: Claim, test: str, estimate: Estimate | Anytime | None) -> 
 
 
 def _declared_p(claim: Claim, estimate: Estimate | None, p: float) -> float | None:
-    """p of the declared hypothesis; p is that of the difference."""
+    """The p of the declared hypothesis, given p of the difference."""
     if claim.expect in ("better", "worse"):
         return p
     if estimate is None or claim.margin is None:
@@ -334,7 +338,7 @@ def _lines(claim: Claim, p: float, estimate: Estimate | Anytime | None) -> dict[
 
 
 def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | None) -> list[str]:
-    """Whether seeds alone and the view that also samples items part ways."""
+    """Flags if the test over seeds alone and the crossed test disagree."""
     if p_seeds is None or p_crossed is None:
         return []
     if p_seeds <= ALPHA < p_crossed:
@@ -345,8 +349,8 @@ def _fragile(p_seeds: float | None, p_items: float | None, p_crossed: float | No
 
 
 def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules, in_full: bool) -> Evidence:
-    """Adds the comparison with the matched control. Both must reject (intersection-union), so the signal's p is
-    the larger one; it needs no correction inside the claim."""
+    """Add the comparison with the matched control. Both must reject (intersection-union), so the signal's p is the
+    larger one; it needs no correction within the claim."""
     assert claim.matched_control is not None
     assert pairs.matched_control is not None
     second = gather(
@@ -371,7 +375,8 @@ def _isolated(evidence: Evidence, claim: Claim, pairs: PairedSeeds, rules: Rules
 
 
 def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> Share | None:
-    """(T - C) / (T - B) with a percentile interval over seeds, and over items where there are any."""
+    """(T - C) / (T - B) with a percentile interval over seeds, and over items if there are any; C is the matched
+    control and B the control."""
     if evidence.estimate is None:
         return None
     low, high = evidence.estimate.interval(ALPHA)
@@ -396,7 +401,7 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> Share | None
 
 
 def _stacked(items: Items, matched: Items) -> Items:
-    """Both comparisons as one, so that they share every draw of items."""
+    """Both comparisons in one object, so that they share every resample of items."""
     if isinstance(items, ItemSum):
         both = zip(items.terms, matched.terms, strict=True)
         return ItemSum(tuple((weight, _stacked_one(term, other)) for (weight, term), (_, other) in both))

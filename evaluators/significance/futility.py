@@ -30,9 +30,9 @@ DRAWS = 1000  # of what is still to come; a chance of HOPELESS is then known to 
 
 
 def may_stop(claim: Claim) -> bool:
-    """Whether a claim stops for futility: one of a difference, with the smallest that is worth reporting.
+    """True if a claim may stop for futility: a claim of a difference with a smallest effect worth reporting.
 
-    With a margin it goes on, since it may still be found equivalent.
+    A claim with a margin does not stop, since it may still be found equivalent.
     """
     return claim.expect in ("better", "worse") and claim.min_effect is not None and claim.margin is None
 
@@ -69,8 +69,9 @@ def chance_left(
 
 
 def joint_chance(chances: Sequence[float], least: int) -> float:
-    """At most this is the chance that so many parts are shown, by the chance of each, however they depend.
+    """An upper bound of the chance that at least `least` parts are shown, from the chance of each part.
 
-    Of n parts at least u are shown only if one of any n - u + 1 is: the sum of the smallest so many (Bonferroni).
+    At least u of n parts are shown only if one of any n - u + 1 is; so the sum of the n - u + 1 smallest chances
+    is a bound, however the parts depend on each other (Bonferroni).
     """
     return min(1.0, math.fsum(sorted(chances)[: len(chances) - least + 1]))

@@ -17,14 +17,14 @@ from evaluators.significance.paired_items import BY_CLASS, Items, ItemScores, It
 
 RESAMPLES = 2_000  # for a variance
 INTERVAL_RESAMPLES = 10_000  # for percentiles
-UNDEFINED = 0.05  # more undefined resamples than this share: the jackknife takes over
-CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches; larger arrays are slower
-SHARED_CHUNKS = 4  # of fewer, what threads hand over to each other takes as long as they save
-DRAWN = 1 << 15  # groups drawn at a time: 256 kB stay in the caches; with 2 MB new pages take as long as draws
+UNDEFINED = 0.05  # with a larger share of undefined resamples the jackknife is used
+CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches' size; larger arrays are slower
+SHARED_CHUNKS = 4  # with fewer chunks threads cost as much time as they save
+DRAWN = 1 << 15  # groups drawn at a time: 256 kB stay in the caches; with 2 MB page faults double the time
 
 
 class Undefined(ValueError):
-    """The metric has no value on these items, or on too many subsets of them, to know its item variance."""
+    """The metric is undefined on these items, or on too many subsets of them to estimate its item variance."""
 
 
 def jackknife_item_variance(items: Items) -> float:
@@ -103,15 +103,15 @@ def _cores() -> int:
 
 
 def aggregates(items: Items) -> str:
-    """What the items are aggregated by, in words."""
+    """The aggregates of the items' terms, in words."""
     return " and ".join(dict.fromkeys(term.aggregate for _, term in items.terms))
 
 
 def strata_of(items: Items) -> list[np.ndarray]:
-    """Groups drawn together: those of one figure, or of several that share some.
+    """The strata within which groups are drawn: the groups of one figure, or of several figures that share groups.
 
-    AUC and balanced accuracy keep their class sizes: groups that hold only 0, only 1 and both are drawn apart,
-    unless they belong to figures with other items as well.
+    For AUC and balanced accuracy, groups with only 0, only 1 and both labels are strata of their own, so that
+    class sizes are kept, unless they also belong to figures with other items.
     """
     if isinstance(items, ItemScores):
         return _by_class(items, items.group_index, items.groups)
@@ -129,7 +129,7 @@ def strata_of(items: Items) -> list[np.ndarray]:
 
 
 def _linked(items: ItemSum) -> list[list[int]]:
-    """The numbers of terms, those together that share a group, be it through others."""
+    """The indices of terms, connected by shared groups, directly or through other terms."""
     sets: list[tuple[set[int], list[int]]] = []
     for k, place in enumerate(items.places):
         groups, terms = set(items.group_index[place].tolist()), [k]
@@ -141,7 +141,7 @@ def _linked(items: ItemSum) -> list[list[int]]:
 
 
 def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Numbers of groups by the classes that they hold, where the figure needs both. group_of_item (M,) from 0."""
+    """The groups split by the classes that they hold, if the figure needs both. group_of_item (M,) from 0."""
     if items.aggregate not in BY_CLASS:
         return [np.arange(groups)]
     assert items.gold is not None
@@ -153,7 +153,7 @@ def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list
 def drawn_counts(
     strata: list[np.ndarray], group_of_item: np.ndarray, resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """How often each item is in each resample: (M, B) float32, groups drawn with replacement per stratum."""
+    """The counts of items in resamples, (M, B) float32; groups are drawn with replacement within each stratum."""
     counts = np.empty((sum(map(len, strata)), resamples), np.float32)  # of groups, by their numbers
     for stratum in strata:
         size = len(stratum)
@@ -168,10 +168,10 @@ def drawn_counts(
 
 
 def deltas_of(items: Items) -> Metric:
-    """The function from counts (M, B) to the metric of treatment minus control per seed (n, B), or to their sum.
+    """The function from counts (M, B) to the delta of every seed (n, B), NaN if undefined.
 
-    Counts say how often each item is taken. Everything that does not depend on them (sorting the scores) is done
-    here, once. An arm that is equal at several seeds (a frozen encoder) is computed once. NaN where undefined.
+    Everything that does not depend on the counts, such as sorting scores, is done once, here. An arm that is equal
+    at several seeds (a frozen encoder) is computed once.
     """
     if isinstance(items, ItemScores):
         return _deltas_of_one(items)
@@ -197,9 +197,9 @@ def _deltas_of_one(items: ItemScores) -> Metric:
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row once, ascending, and which of them every row is. (R, M) of finite numbers -> (U, M), (R,).
+    """The distinct rows, ascending, and each row's index among them. (R, M) of finite numbers -> (U, M), (R,).
 
-    What `np.unique` gives for axis 0, in a quarter of its time where rows are few and long.
+    The same as `np.unique` with axis 0, in a quarter of the time if rows are few and long.
     """
     rows = rows + 0.0  # -0 is 0
     first: dict[bytes, int] = {}

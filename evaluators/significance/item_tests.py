@@ -1,4 +1,4 @@
-"""Tests that look at test items: the crossed t over seeds and items, and tests for one run of each arm.
+"""Tests with item-level scores: the crossed t over seeds and items, and tests for one run of each arm.
 
 Items are a sample as much as seeds are. With item noise a t test over seeds alone rejects a true null of
 "the task" far too often (17 %, 34 %, 50 % at 3, 5, 10 seeds), because more seeds do not make more items.
@@ -26,16 +26,17 @@ from evaluators.significance.paired_items import Items, ItemScores
 from evaluators.significance.power import Noise
 from evaluators.significance.seed_tests import ROUNDING, Estimate
 
-SQUARED = (1e-140, 1e140)  # sizes whose squares, and sums of them, are ordinary numbers
+SQUARED = (1e-140, 1e140)  # magnitudes whose squares, and sums of these, neither overflow nor underflow
 FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product-moment one
 
 
 def crossed_t(deltas: np.ndarray, v_item: float, groups: int, v_both: float = 0.0) -> Estimate:
-    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds, which rests on so many `groups` of items.
+    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds. groups: independent groups of items.
 
-    V = s²/n + V_item - V_both, each of the first two with a t of its own (`Estimate`). Noise of a single cell (one
-    seed, one item) is in both; V_both takes it out of one, never below either term, as in the variance of two-way
-    clusters (Cameron, Gelbach, Miller 2011). ValueError when both variances are 0.
+    V = s²/n + V_item - V_both, where the first two terms have degrees of freedom of their own (`Estimate`). Noise
+    of a single cell (one seed, one item) is in both of them; V_both subtracts it once, but V is never below either
+    term, as in the variance of two-way clusters (Cameron, Gelbach, Miller 2011). Raises ValueError if both
+    variances are 0.
     """
     v_seed = float(np.var(deltas, ddof=1) / len(deltas))
     if v_seed + v_item == 0:
@@ -54,9 +55,9 @@ class ItemVariance:
     method: str
 
     def noise(self, sd: float, n: int, items: Items | ItemView) -> Noise:
-        """What more seeds would meet. sd: of the n deltas. items: those that it is the variance of.
+        """The noise that further seeds would have. sd: of the n deltas. items: the items of this variance.
 
-        Cells can make no more of the items' variance than deltas vary.
+        The cells' part of the items' variance is limited to the variance of the deltas.
         """
         cell = min(math.sqrt(n * self.v_both), sd)
         item = math.sqrt(max(0.0, self.v_item - cell**2 / n))
@@ -64,10 +65,10 @@ class ItemVariance:
 
     @staticmethod
     def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:
-        """From the item variance of the averaged delta and (n,) of every seed's own delta.
+        """From the item variance of the averaged delta, and those (n,) of each seed's delta.
 
-        What a cell adds shrinks with n, what an item adds to all seeds does not: a seed's own variance exceeds
-        that of the average by n - 1 times V_both.
+        The cells' part shrinks with n, the items' common part does not: a single seed's variance exceeds that of
+        the average by (n - 1) V_both.
         """
         n = len(per_seed)
         both = max(0.0, float(np.mean(per_seed)) - averaged) / (n - 1) if n > 1 else 0.0
@@ -76,9 +77,9 @@ class ItemVariance:
 
 @dataclass(frozen=True)
 class ItemView:
-    """What the items say: their variance of the seed-averaged delta, and the two-level interval if any.
+    """The items' variance of the seed-averaged delta, and the two-level interval if it was computed.
 
-    groups, rarest: as of the items.
+    groups, rarest: see `Items`.
     """
 
     variance: ItemVariance
@@ -88,12 +89,12 @@ class ItemView:
 
 
 def item_view(items: Items, sign: int, rng: np.random.Generator, *, interval: bool = True) -> ItemView:
-    """Item variance in closed form where there is one, else from 2,000 resamples, or by the jackknife where more
-    than 5 % of them leave the metric undefined.
+    """Item variance in closed form if there is one, else from 2,000 resamples; by the jackknife if the metric is
+    undefined in more than 5 % of them.
 
-    The two-level interval reuses the resamples of items with 5 draws of seeds each; sign -1 turns it round for a
-    metric that is better when smaller. interval: without it the variance is the same, and a closed form takes no
-    resamples. Undefined when a class has fewer than two groups.
+    The two-level interval reuses the resamples of items, with 5 draws of seeds each; sign -1 is for metrics that
+    are better when smaller. interval=False leaves it out, and with it the resamples if there is a closed form.
+    Raises Undefined if a class has fewer than two groups.
     """
     if not interval:
         return ItemView(item_variance(items, rng), items.groups, items.rarest, None)
@@ -105,7 +106,7 @@ def item_view(items: Items, sign: int, rng: np.random.Generator, *, interval: bo
 
 
 def item_variance(items: Items, rng: np.random.Generator, resamples: int = RESAMPLES) -> ItemVariance:
-    """The variance of `item_view` alone."""
+    """Only the variance of `item_view`."""
     _check(items)
     return closed_form_variance(items) or _resampled(items, resampled_deltas(items, rng, resamples))
 
@@ -175,7 +176,7 @@ def _check_classes(items: ItemScores) -> None:
 
 @dataclass(frozen=True)
 class SingleRun:
-    """A test of one run per arm: says nothing about other seeds."""
+    """The result of a test of one run per arm, which says nothing about other seeds."""
 
     test: str
     statistic: float | None
@@ -259,9 +260,9 @@ def mcnemar(only_a: int, only_b: int) -> SingleRun:
 
 
 def single_run(items: Items, row: int = 0) -> SingleRun | None:
-    """The test for one run of each arm, the paired seeds' first by default, where the metric has one.
+    """The test for one run of each arm, by default of the first paired seed; None if the metric has none.
 
-    These tests take items to be independent, so there is none for items that come in groups, nor for a sum.
+    These tests assume independent items, so there is none for items in groups, nor for a sum of metrics.
     """
     if not isinstance(items, ItemScores) or len(set(items.group_ids)) < len(items.item_ids):
         return None

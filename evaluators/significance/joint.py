@@ -1,4 +1,4 @@
-"""Several claims as one: all of them hold, or at least so many.
+"""Joint claims: all of several parts hold, or at least a number of them.
 
 Method: the p of a partial conjunction (Benjamini and Heller 2008, Bonferroni's form), valid however the parts
 depend on each other: of n parts at least u hold at
@@ -24,15 +24,15 @@ HOLDS, FAILS = "holds", "fails"
 
 
 def partial_conjunction(p: Sequence[float], least: int) -> float:
-    """p of "at least so many of these null hypotheses are false"; nan where a part that it takes has no p."""
-    ordered = sorted(1.0 if math.isnan(one) else one for one in p)
+    """The p that at least `least` of these null hypotheses are false; nan if fewer parts than that have a p."""
+    ordered = sorted(1.0 if math.isnan(value) else value for value in p)
     reached = ordered[least - 1]
-    known = sum(not math.isnan(one) for one in p)
+    known = sum(not math.isnan(value) for value in p)
     return math.nan if known < least else min(1.0, (len(p) - least + 1) * reached)
 
 
 def joint_lines(joint: Joint, parts: Sequence[Evidence], selected: bool = False) -> dict[str, float]:
-    """p that enough parts hold, and p that too many are otherwise; none where the runs selected the claim."""
+    """p that enough parts hold, and p that too many fail; nan if the claim was selected on these runs."""
     if selected:
         return {HOLDS: math.nan, FAILS: math.nan}
     n, least = len(parts), joint.least
@@ -44,7 +44,7 @@ def joint_lines(joint: Joint, parts: Sequence[Evidence], selected: bool = False)
 
 
 def p_of(claim: Claim, evidence: Evidence) -> float:
-    """p of what the part claims; 1 where the difference points the other way."""
+    """p of a part's claim; 1 if the difference has the other sign."""
     lines = evidence.lines
     if claim.expect in ("equivalent", "not_worse"):
         return lines["equivalent" if claim.expect == "equivalent" else "not worse"]
@@ -55,7 +55,7 @@ def p_of(claim: Claim, evidence: Evidence) -> float:
 
 
 def p_against(claim: Claim, evidence: Evidence) -> float:
-    """p that the part is otherwise: a difference the other way, or one beyond the margin."""
+    """p that the part fails: a difference with the other sign, or one beyond the margin."""
     lines, estimate, margin = evidence.lines, evidence.estimate, claim.margin
     if claim.expect == "not_worse":
         return lines["worse"]
@@ -67,7 +67,7 @@ def p_against(claim: Claim, evidence: Evidence) -> float:
 
 
 def _towards(p: float, evidence: Evidence, sign: int) -> float:
-    """A two-sided p, where the difference has this sign; so both directions together cost it once."""
+    """The two-sided p if the difference has this sign, else 1; so both directions together use it once."""
     return p if math.isnan(p) or evidence.sign == sign else 1.0
 
 
@@ -78,7 +78,7 @@ def record_joint(
     q: Mapping[str, float],
     rules: Rules,
 ) -> Verdict:
-    """The verdict of a joint claim but for its sentence. q: its p values corrected for its group."""
+    """The verdict of a joint claim without its sentence. q: its p values corrected for its group."""
     holds, fails = (q[line] <= ALPHA for line in (HOLDS, FAILS))
     verdict: Word = "holds" if holds else "fails" if fails else "undecided"
     line = FAILS if verdict == "fails" else HOLDS

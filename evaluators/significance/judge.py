@@ -1,8 +1,8 @@
-"""Which differences hold: one verdict for every declared comparison of a study.
+"""Judges the declared comparisons of a study: `judge` returns one verdict for each.
 
-`judge` is the entry. It takes two passes: the p values of all claims first (evidence.py), then their correction
-as a group, then the decision (decision.py). Bigger groups need stronger evidence, so a verdict is only final when
-all its members are there.
+First it computes the p values of all claims (evidence.py), then corrects them within each group, then decides
+(decision.py). Larger groups need stronger evidence, so a verdict is final only when all claims of its group have
+their runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
 from evaluators.significance.wording import joint_sentence, sentence
 
-Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint one
+Scores = PairedSeeds | Sequence[PairedSeeds]  # of a claim, or of each part of a joint claim
 
 LATE = "exploratory: declared, or its seeds or rows changed, after results were seen"
 
@@ -37,14 +37,15 @@ def judge(
     withdrawn: Mapping[str | None, int] | None = None,
     asked: str | None = None,
 ) -> list[Verdict]:
-    """Verdicts of declared claims, in their order; that of a joint claim is followed by those of its parts.
+    """Verdicts of declared claims, in their order; the verdict of a joint claim is followed by those of its parts.
 
-    The claims of each group are corrected together by Holm; exploratory ones apart, by Benjamini-Hochberg. Every
-    claim counts, also one whose runs failed; a joint claim counts as one, and its parts stand uncorrected.
-    sequential: seeds are added while looking; p and intervals then hold at any time. withdrawn: group -> null
-    hypotheses of claims that were declared in it and are claimed no longer; they count as those do whose runs
-    failed. asked: the name of a claim or of a part of one, whose verdicts alone are returned; of the other claims
-    no more is computed than the p values that these are corrected with. ItemsError when items contradict scores.
+    The claims of each group are corrected together by Holm, exploratory claims apart by Benjamini-Hochberg. Every
+    claim counts, also one whose runs failed; a joint claim counts as one, and its parts are not corrected.
+
+    sequential: set if seeds are added while looking; p and intervals then hold at any time. withdrawn: group ->
+    the number of null hypotheses of withdrawn claims; they count like claims whose runs failed. asked: the name of
+    a claim or part; only its verdicts are returned, and of other claims only the p values for the correction are
+    computed. Raises ItemsError if items contradict scores.
     """
     cases = [
         _Case(claim, (scores,) if isinstance(scores, PairedSeeds) else tuple(scores), is_asked(claim, asked))
@@ -55,11 +56,11 @@ def judge(
         groups.setdefault(group_of(case.claim, case.exploratory), []).append(case)
     verdicts: dict[_Case, list[Verdict]] = {}
     for (exploratory, group), members in groups.items():
-        gone = 0 if exploratory else (withdrawn or {}).get(group, 0)
+        withdrawn_here = 0 if exploratory else (withdrawn or {}).get(group, 0)
         rules = Rules(
-            nulls=gone + sum(case.claim.nulls for case in members),
+            nulls=withdrawn_here + sum(case.claim.nulls for case in members),
             sequential=sequential,
-            withdrawn=gone,
+            withdrawn=withdrawn_here,
             exploratory=exploratory,
             digest=family_digest([case.claim for case in members], sequential=sequential),
         )
@@ -68,17 +69,17 @@ def judge(
 
 
 def group_of(claim: Declared, exploratory: bool) -> tuple[bool, str | None]:
-    """What claims have in common that are corrected together: all exploratory ones, or those of one `family:`."""
+    """The key of a claim's group: all exploratory claims, or those of one `family:`, are corrected together."""
     return exploratory, None if exploratory else claim.family
 
 
 def is_asked(claim: Declared, name: str | None) -> bool:
-    """Whether a claim, or a part of it, has the name that is asked for; None: all are."""
+    """True if `name` is None, or the name of the claim or of one of its parts."""
     return name is None or name in (claim.claim, *(part.claim for part in claim.parts))
 
 
 def family_digest(claims: Sequence[Declared], *, sequential: Sequential | None = None) -> str:
-    """SHA-256 of what was declared; to be recorded before the first confirmation run."""
+    """SHA-256 of the declared claims and rules, to be recorded before the first confirmation run."""
     declared = {
         "claims": [claim.said for claim in claims],
         "alpha": ALPHA,
@@ -89,9 +90,9 @@ def family_digest(claims: Sequence[Declared], *, sequential: Sequential | None =
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """A claim with the scores of each of its parts; a claim that is not joint is its own part.
+    """A claim with the scores of each of its parts; a single claim is its own only part.
 
-    asked: whether its verdicts are wanted, or only its p values.
+    asked: True if its verdicts are wanted, False if only its p values.
     """
 
     claim: Declared
@@ -116,7 +117,7 @@ class _Case:
 
 
 def _judge_group(cases: Sequence[_Case], rules: Rules) -> dict[_Case, list[Verdict]]:
-    """The verdicts of claims that are corrected together; none of a claim that is not asked for."""
+    """The verdicts of the claims of a group; [] for a claim that is not asked for."""
     evidence = [[gather(part, pairs, rules, in_full=case.asked) for part, pairs in case.parts] for case in cases]
     lines = [
         joint_lines(case.claim, parts, case.selected) if isinstance(case.claim, Joint) else parts[0].lines
@@ -152,7 +153,7 @@ def _joint_verdicts(
     rules: Rules,
     remark: str,
 ) -> list[Verdict]:
-    """The verdict of a joint claim, then those of its parts, each as if it stood alone."""
+    """The verdict of a joint claim, then those of its parts, each judged without correction."""
     alone = replace(rules, nulls=1, withdrawn=0)
     of_parts = [
         _verdict(part, pairs, found, found.lines, alone, f" (part of {joint.claim})", joint)
@@ -164,7 +165,7 @@ def _joint_verdicts(
 
 
 def _corrected(every: Sequence[Mapping[str, float]], rules: Rules) -> list[dict[str, float]]:
-    """Each claim's p by line, corrected for those of all: by Holm, of exploratory claims by Benjamini-Hochberg."""
+    """Each claim's p values by line, corrected for the group: by Holm, or Benjamini-Hochberg if exploratory."""
     lines = [(k, line, p) for k, of_claim in enumerate(every) for line, p in of_claim.items()]
     if rules.exploratory:
         values, claims = [p for _, _, p in lines], [k for k, _, _ in lines]
@@ -187,7 +188,7 @@ def _verdict(
     remark: str,
     joint: Joint | None = None,
 ) -> Verdict:
-    """joint: the claim that this one is a part of. q: its p values by line, corrected for its group."""
+    """The verdict of a claim. joint: the claim that it is a part of. q: its corrected p values by line."""
     decision = decide(claim, pairs, evidence, q, rules, part=joint is not None)
     fields = record(claim, pairs, evidence, q, decision, rules)
     if joint is not None:
@@ -198,7 +199,7 @@ def _verdict(
 
 
 def _outside(fields: Mapping[str, Any]) -> str:
-    """Of growing seeds the interval is that of all looks, and the mean that of the last."""
+    """A remark if the last look's mean lies outside the interval, which with growing seeds holds for all looks."""
     low, mean, high = (fields[name] for name in ("cs_low", "delta_mean", "cs_high"))
     outside = low is not None and high is not None and not low <= mean <= high
     return " (later seeds took the mean of all out of the interval, which holds at every look)" if outside else ""

@@ -1,4 +1,4 @@
-"""The items behind a comparison: what both arms score on each, and which of them are resampled together."""
+"""The items of a comparison: both arms' scores on each, and the groups that are resampled together."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BY_CLASS = ("auc", "balanced_accuracy")  # figures that compare items labelled 1
 
 
 class ItemsError(ValueError):
-    """Items that do not belong together, or do not add up to the score that they are said to make."""
+    """Items that do not match each other, or do not add up to their score."""
 
 
 @lru_cache(maxsize=32)
 def _numbered(names: tuple[str, ...]) -> np.ndarray:
-    """Numbers for names, from 0 in order of first appearance; the claims of a study are about the same items."""
+    """Number the names from 0 in order of first appearance; cached, as a study's claims share their items."""
     numbers: dict[str, int] = {}
     found = np.array([numbers.setdefault(name, len(numbers)) for name in names])
     found.flags.writeable = False
@@ -77,31 +77,31 @@ class ItemScores:
 
     @property
     def terms(self) -> tuple[tuple[float, ItemScores], ...]:
-        """Itself, as a sum of one."""
+        """This object as a sum of one term with weight 1."""
         return ((1.0, self),)
 
     @property
     def groups(self) -> int:
-        """How many independent groups of items there are."""
+        """The number of independent groups of items."""
         return int(self.group_index.max()) + 1
 
     @cached_property
     def rarest(self) -> int:
-        """Groups that the item variance rests on: of a figure by class, those that hold the rarer one."""
+        """The groups that determine the item variance: for a figure by class, those with the rarer class."""
         return rarest(self.aggregate, self.gold, self.group_index)
 
     @property
     def shortfall(self) -> float:
-        """How many times as much new groups vary as resamples of these ones."""
+        """The factor by which new groups vary more than resamples of these groups."""
         return _shortfall(self, self.group_index)
 
 
 @dataclass(frozen=True, eq=False)
 class ItemSum:
-    """Differences that are added up, each with its weight and its items: a mean over tasks, a gain less a gain.
+    """A weighted sum of differences, each with its items: a mean over tasks, or the difference of two gains.
 
-    Items of two terms are one when they have the same name, and groups that hold one item, or have one name, are
-    one group: resampled together. All terms hold the same seeds.
+    Items of equal names in two terms are the same item. Groups that share an item or a name are one group, which
+    is resampled together. All terms have the same seeds.
     """
 
     terms: tuple[tuple[float, ItemScores], ...]
@@ -121,23 +121,23 @@ class ItemSum:
 
     @cached_property
     def places(self) -> tuple[slice, ...]:
-        """Where the items of each term stand in `group_index`."""
+        """The slice of each term's items in `group_index`."""
         ends = np.cumsum([len(term.item_ids) for _, term in self.terms]).tolist()
         return tuple(map(slice, [0, *ends[:-1]], ends))
 
     @property
     def groups(self) -> int:
-        """Independent groups of the term that has the fewest: from so many, at least, is the variance known."""
+        """The number of independent groups in the term with the fewest, which limits the variance's precision."""
         return min(len(np.unique(self.group_index[place])) for place in self.places)
 
     @property
     def rarest(self) -> int:
-        """Groups that the item variance rests on, of the term where they are fewest."""
+        """The smallest `rarest` of all terms."""
         return min(rarest(term.aggregate, term.gold, index) for term, index in self._indexed)
 
     @property
     def shortfall(self) -> float:
-        """How many times as much new groups vary as resamples of these ones, in the term where that is most."""
+        """The largest `shortfall` of all terms."""
         return max(_shortfall(term, index) for term, index in self._indexed)
 
     @property
@@ -146,14 +146,14 @@ class ItemSum:
 
 
 def rarest(aggregate: Aggregate, gold: np.ndarray | None, group_of_item: np.ndarray) -> int:
-    """Groups that the item variance of a figure rests on, as numbers or by name. gold, group_of_item: (M,)."""
+    """The number of groups that determine a figure's item variance. gold, group_of_item (ids or names): (M,)."""
     if aggregate not in BY_CLASS or gold is None:
         return len(np.unique(group_of_item))
     return min(len(np.unique(group_of_item[gold == label])) for label in (0, 1))
 
 
 def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
-    """G / (G - 1) of groups and of items of a class, of which there may be few; 1 of items by themselves."""
+    """G / (G - 1) for G groups, or items of the rarer class, which may be few; 1 for independent items."""
     fewest = rarest(items.aggregate, items.gold, group_of_item)
     return 1.0 if fewest in (1, len(items.item_ids)) else fewest / (fewest - 1)  # one group alone has no variance
 
@@ -172,7 +172,7 @@ def align_items(
 ) -> ItemScores:
     """Item scores {seed: {item id: value}} of both arms as matrices, in the item order of the first run.
 
-    ItemsError unless every run covers the same items.
+    Raises ItemsError unless every run has the same items.
     """
     ids = tuple(treatment[seeds[0]])
 

@@ -1,9 +1,9 @@
 """How many seeds a claim needs, and what a number of seeds can show.
 
-Everything is asked of the verdict's own interval: the paired t, or the crossed t where items are sampled too.
-Power is an integral over the laws of the estimated variances rather than a noncentral t, which returns NaN for
-large noncentrality. For sign-flip tests, which have no closed form, it is that of the paired t (within 2 points
-from 8 seeds on).
+Power is computed for the verdict's own interval: the paired t, or the crossed t if items are sampled too. It is an
+integral over the distributions of the estimated variances, not a noncentral t, which returns NaN for large
+noncentrality. Sign-flip tests have no closed form; the power of the paired t is used (within 2 points from 8
+seeds).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Aim = Literal["difference", "equivalent", "not worse"]
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """What a delta varies by, as standard deviations in units of the metric.
+    """Standard deviations of a delta, in units of the metric.
 
-    sd: of the deltas of single seeds. item: of the mean over infinitely many seeds, by the draw of the items.
-    cell: the part of sd that single (seed, item) cells make, which is in the items' variance as well. groups:
-    independent groups of items; 0: items are not sampled. item_df: degrees of freedom of their variance; None: one
-    less than groups.
+    sd: of the deltas of single seeds. item: of the mean over infinitely many seeds, due to the sample of items.
+    cell: the part of sd due to single (seed, item) cells, which is in the items' variance too. groups: independent
+    groups of items; 0 if items are not sampled. item_df: degrees of freedom of the items' variance; None for
+    groups - 1.
     """
 
     sd: float = 1.0
@@ -71,10 +71,10 @@ def power(
     alpha: float = ALPHA,
     nodes: tuple[int, int] = NODES,
 ) -> float:
-    """Chance that n seeds show the aim where the true difference is `effect`. n may be infinite.
+    """Probability that n seeds show the aim if the true difference is `effect`. n may be infinite.
 
     Aims: a difference from 0 (two-sided), |difference| below the margin (TOST), difference above -margin. nodes:
-    of the quadrature.
+    the numbers of quadrature nodes, for seeds and items.
     """
     scale = max(noise.sd, noise.item, abs(effect), margin)
     v_seed, v_cell = (noise.sd / scale) ** 2 / n, (noise.cell / scale) ** 2 / n

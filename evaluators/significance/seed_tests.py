@@ -1,8 +1,8 @@
-"""Tests over paired seeds: what n deltas say about their mean.
+"""Tests of the mean of n deltas over paired seeds.
 
-A delta is the metric of the treatment minus that of the control at one seed, positive when the treatment
-is better. Only the paired t and the sign-flip test ever decide a verdict; the sign test, Wilcoxon's test
-and the BCa interval describe.
+A delta is the metric of the treatment minus that of the control at one seed, positive if the treatment is better.
+Only the paired t and the sign-flip test decide verdicts; the sign test, Wilcoxon's test and the BCa interval are
+descriptive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import special
 from evaluators.metrics.item_metrics import mid_ranks
 from evaluators.significance.level import ALPHA
 
-EXACT_FLIPS = 16  # 2^16 sign vectors are enumerated, more seeds are drawn
+EXACT_FLIPS = 16  # up to 2^16 sign vectors are enumerated; with more seeds they are drawn
 DRAWN_FLIPS = 100_000
 EXACT_WILCOXON = 25
 ENUMERATED_BCA = 6  # 6^6 = 46,656 resamples
@@ -28,16 +28,15 @@ ROUNDING = 1e-12  # relative: differences below it are floating-point noise, not
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error, read through Student's t of the parts that the error is made of.
+    """A mean with its standard error and degrees of freedom: Student's t, or the crossed t if items are sampled.
 
-    The seeds' part has `df` degrees of freedom. Where items are sampled too, `item_share` of the two variances'
-    sum is theirs, with `item_df`: the crossed t. Its critical value lets each part keep its own t,
+    The seeds' part of the variance has `df` degrees of freedom; the items' part, a share `item_share` of the sum,
+    has `item_df`. The crossed t's critical value combines the t of both parts,
 
         c(tail)² = (1 - item_share) t²_{df}(tail) + item_share t²_{item_df}(tail)
 
-    so that a seed variance that happens to come out small cannot lend the items' degrees of freedom to the seeds,
-    which Satterthwaite's approximation does (type-I error .127 at two seeds). Without one of the parts it is
-    Student's t.
+    so that a seed variance that is small by chance does not give the seeds the items' degrees of freedom, as
+    Satterthwaite's approximation does (type-I error .127 at two seeds). With one part alone it is Student's t.
     """
 
     mean: float
@@ -117,26 +116,26 @@ def paired_t(deltas: np.ndarray, scale: float | None = None) -> Estimate:
 
 
 def sd(values: np.ndarray) -> float:
-    """Standard deviation, n - 1 in the denominator, of figures of any size: their squares need not be floats."""
+    """Standard deviation with n - 1 in the denominator, without overflow for values of any size."""
     size = magnitude(values)
     return math.ldexp(float(np.std(np.ldexp(values, -size), ddof=1)), size)
 
 
 def magnitude(values: np.ndarray) -> int:
-    """Exponent of the power of two just above the largest; divided by it, figures lie near 1 with equal digits."""
+    """The exponent of the power of two just above the largest value; dividing by it brings values near 1."""
     return math.frexp(float(np.max(np.abs(values), initial=0.0)))[1]
 
 
 def spread_is_rounding(deltas: np.ndarray, scale: float | None = None) -> bool:
-    """Whether the sd of the deltas is noise of the arithmetic. `scale`: largest |score| behind them."""
+    """True if the sd of the deltas is rounding error. `scale`: largest |score| behind them."""
     largest = np.max(np.abs(deltas)) if scale is None else scale
     return bool(len(deltas) < 2 or sd(deltas) <= ROUNDING * largest)
 
 
 def levelled(deltas: np.ndarray, scale: float) -> np.ndarray:
-    """(n,) signed levels of the deltas' sizes: 0 where a delta, one where two sizes' difference, is rounding.
+    """Signed ranks of the deltas' sizes, (n,): 0 for a delta that is rounding; sizes that differ by rounding tie.
 
-    scale: of the scores. 0.81 - 0.80 and 0.75 - 0.74 are alike in size, which floats are not.
+    scale: of the scores. So 0.81 - 0.80 and 0.75 - 0.74 get the same level, although the floats differ.
     """
     sizes = np.append(0.0, np.abs(deltas))
     order = np.argsort(sizes)
@@ -284,10 +283,10 @@ def hedges_factor(n: int) -> float:
 
 
 def seed_test(n: int, claims: int, alpha: float) -> str:
-    """The test that decides for n deltas of one claim among `claims`; never a function of the data.
+    """The name of the deciding test for n deltas of one claim among `claims`; it never depends on the data.
 
-    Below 8 seeds the sign-flip test loses too much power; from 8 on it is used while its smallest p leaves
-    room for the group.
+    Below 8 seeds the sign-flip test loses too much power; from 8 on it is used if its smallest possible p is small
+    enough for the group's correction.
     """
     if n < 2:
         return "none"
@@ -299,7 +298,7 @@ def seed_test(n: int, claims: int, alpha: float) -> str:
 def seed_p(
     deltas: np.ndarray, t: Estimate | None, *, claims: int, rng: Callable[[], np.random.Generator]
 ) -> tuple[str, float]:
-    """Name and p of the deciding test over n >= 2 seeds. t: of `paired_t`; None where they have no spread."""
+    """Name and p of the deciding test over n >= 2 seeds. t: from `paired_t`; None if the deltas have no spread."""
     if t is None:
         return "sign-flip (degenerate)", sign_flip(np.full_like(deltas, deltas.mean()), rng()).p
     test = seed_test(len(deltas), claims, ALPHA)

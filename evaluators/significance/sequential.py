@@ -18,9 +18,9 @@ from evaluators.significance.seed_tests import ROUNDING, magnitude
 
 @dataclass(frozen=True, kw_only=True)
 class Sequential:
-    """Declared before the first delta: variance of the effect mixture, and the most seeds to be run.
+    """Rules declared before the first delta: tau2, the variance of the effect mixture, and the maximum of seeds.
 
-    start: seeds that run whatever they show: before them nothing stops for futility.
+    start: the seeds that always run; before them nothing stops for futility.
     """
 
     tau2: float = 2.0
@@ -38,7 +38,7 @@ class Sequential:
 def running_moments(deltas: np.ndarray, scale: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sd (ddof 1) of every prefix. (..., n) -> two (..., n); the sd is exactly 0 without spread.
 
-    scale: the largest |score| behind the deltas, where that is known; their rounding is its.
+    scale: the largest |score| behind the deltas, if known, which determines their rounding.
     """
     size = magnitude(deltas)
     deltas = np.ldexp(deltas, -size)
@@ -137,7 +137,7 @@ class Anytime:
 
     @property
     def mean(self) -> float:
-        """The mean at the strongest evidence so far: its sign is the direction of the rejection."""
+        """The mean at the look with the strongest evidence, whose sign is the direction of a rejection."""
         return float(running_moments(np.array(self.deltas))[0][np.argmax(self.path)])
 
     @property
@@ -151,7 +151,7 @@ class Anytime:
         return float(low.max()), float(high.min())
 
     def p_above(self, bound: float) -> float:
-        """Smallest level at which the confidence sequence has ever lain above `bound`."""
+        """The smallest level at which the confidence sequence lay above `bound` at some look."""
         return self._p_beside(bound, 1)
 
     def p_below(self, bound: float) -> float:

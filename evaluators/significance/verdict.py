@@ -1,4 +1,4 @@
-"""The record of a judged comparison, and how it is filled."""
+"""The record of a judged comparison, and its construction from evidence and decision."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import bca, effect_dz, hedges_factor, levelled, sd, sign_test, wilcoxon
 from evaluators.significance.sequential import Anytime
 
-# Raised whenever the same scores would be judged otherwise: docs/significance.md tells what each changed, and a
-# test holds golden outcomes to it.
+# Raised whenever the same scores would be judged otherwise: docs/significance.md lists the changes of each rule,
+# and a test compares golden outcomes.
 RULE = 8
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 
@@ -28,9 +28,9 @@ DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_contro
 class Verdict:
     """A verdict with all the evidence behind it. Numbers that do not exist are None, never NaN.
 
-    Deltas are positive where the treatment is better and in units of the metric. `p` is the p of the difference
-    (of "not worse", where that was declared), `tost_p` that of equivalence; the adjusted ones count the group.
-    What has a default is of a single difference: of a joint claim it is empty.
+    Deltas are positive if the treatment is better, in units of the metric. `p` belongs to the difference (to "not
+    worse", if that was declared), `tost_p` to equivalence; adjusted ones are corrected for the group. Fields with
+    a default describe a single difference and are empty for a joint claim.
     """
 
     # the declaration
@@ -118,26 +118,26 @@ class Verdict:
     # the outcome
     verdict: Word
     words: str
-    advice: str = ""  # beside a difference that is shown: what would tell on which side of the margin it lies
+    advice: str = ""  # with a shown difference: what would tell on which side of the margin it lies
     sentence: str
     scope: str
-    as_expected: bool | None  # None while that is open
+    as_expected: bool | None  # None while open
     k_more: int | None = None
     k_more_upper: int | None = None
     flags: tuple[str, ...] = ()
     generator_seed: int = 0
-    parts: int | None = None  # how many, of a joint claim: it has no difference of its own, they have
-    part_of: str | None = None  # the joint claim that it is a part of: what its p is not corrected for
-    chance_left: float | None = None  # if open: that all seeds of a study until decided would show it
+    parts: int | None = None  # number of parts of a joint claim, which have the differences
+    part_of: str | None = None  # the joint claim that this is a part of; a part's p is not corrected
+    chance_left: float | None = None  # if open: the chance that all seeds of a study until decided would show it
 
     @property
     def seedless(self) -> bool:
-        """Whether neither arm varies with the seed: one run of each stands at all seeds, and none can agree."""
+        """True if neither arm varies with the seed: one run of each stands at all seeds, so none can agree."""
         return len({(pair["treatment"], pair["control"]) for pair in self.per_seed}) == 1 < self.n_seeds
 
     @property
     def hopeless(self) -> bool:
-        """Whether no seed is added for it any more: even all of them could hardly show it."""
+        """True if no further seeds are added for it, since even all of them could hardly show it."""
         return self.verdict == "undecided" and self.chance_left is not None and self.chance_left < HOPELESS
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _plain(value: Any) -> Any:
 def record(
     claim: Claim, pairs: PairedSeeds, evidence: Evidence, q: dict[str, float], decision: Decision, rules: Rules
 ) -> dict[str, Any]:
-    """Every field of a `Verdict` but its words and its sentence."""
+    """Every field of a `Verdict` except words and sentence."""
     verdict = decision.verdict
     primary = "not worse" if claim.expect == "not_worse" else "difference"
     return {
@@ -203,9 +203,9 @@ def _seed_numbers(claim: Claim, pairs: PairedSeeds, evidence: Evidence, verdict:
     per_seed = [{"seed": s, "treatment": t, "control": c, "delta": d} for s, t, c, d in scores]
     for row, value in zip(per_seed, pairs.matched_control or (), strict=False):
         row["matched_control"] = value
-    shown = {"better": 1.0, "worse": -1.0}.get(verdict)  # growing seeds may take the mean elsewhere since
-    way = np.sign(deltas.mean()) if shown is None and n else shown
-    agree = 0 if pairs.identical else int(np.sum(np.sign(levelled(deltas, pairs.scale)) == way))
+    shown = {"better": 1.0, "worse": -1.0}.get(verdict)  # the mean of growing seeds may have changed sign since
+    direction = np.sign(deltas.mean()) if shown is None and n else shown
+    agree = 0 if pairs.identical else int(np.sum(np.sign(levelled(deltas, pairs.scale)) == direction))
     spread = n >= 2 and not pairs.flat
     treatment, control = np.array(pairs.treatment), np.array(pairs.control)
     both_vary = n >= 3 and np.ptp(treatment) > 0 and np.ptp(control) > 0

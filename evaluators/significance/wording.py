@@ -1,4 +1,4 @@
-"""A verdict in the words a report may print. The p beside it is the p of what it says (`questions`)."""
+"""Words for verdicts in reports. The p printed beside a verdict belongs to the question it answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from evaluators.significance.decision import OPEN, Decision, number_of_p, said_p
 from evaluators.significance.verdict import Verdict
 
-ONE_RUN = "one run of each arm"  # where no seed moves either
-ALIKE = "the same at every seed"  # where each arm has several runs, and no seed moves either
+ONE_RUN = "one run of each arm"  # if neither arm depends on the seed
+ALIKE = "the same at every seed"  # if both arms have several runs with equal results
 
 
 class Question(NamedTuple):
-    """One p of a verdict: what was asked, p, and p corrected for the group."""
+    """One p of a verdict: the name of the question, p, and p corrected for the group."""
 
     asked: str
     p: float
@@ -22,10 +22,10 @@ class Question(NamedTuple):
 
 
 def questions(verdict: Verdict) -> list[Question]:
-    """What the verdict answers, the question that decided it first. Questions without a p are left out.
+    """The questions that the verdict answers, first the one that decided it. Questions without a p are left out.
 
-    A claim of a difference is answered by the p of the difference, one of equivalence by TOST, unless a difference
-    was found; then both are told, since the margin stays open.
+    A claim of a difference is decided by the p of the difference, a claim of equivalence by TOST; if a difference
+    was found although equivalence was claimed, both are listed, since the margin may be open.
     """
     difference = ("not worse" if verdict.expect == "not_worse" else "difference", verdict.p, verdict.p_adjusted)
     tost = ("TOST", verdict.tost_p, verdict.tost_p_adjusted)

@@ -1,4 +1,4 @@
-"""What is measured of an encoder of concepts. Source: Concept, sections 4.5 and 5, appendices G and H."""
+"""The tasks for encoders of concepts. Source: Concept, sections 4.5 and 5, appendices G and H."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from evaluators.tasks import noun_phrases, ontology
 from evaluators.tasks.task import MADE_UP_WIDTH, Benchmark, EncodeTexts, Task
 
 SplitTask = Task[EvalSplit, str]
-LAYERS = "layers"  # what the tasks on single layers read: each text's token means of every layer, and the mixture
-# Which field of `data:` cuts a split short, for its rankings and for its stress rows.
+LAYERS = "layers"  # the reader for tasks on single layers: each text's token means of every layer, and the mixture
+# The fields of `data:` that limit the size of a split, for its rankings and for its stress rows.
 RANKED = {"id": ("test_concepts",), "dev": (), "hh": ()}
 STRESSED = {"id": ("test_concepts", "stress_concepts"), "dev": ("stress_concepts",), "hh": ("stress_concepts",)}
 
 
 def tasks(data: ConceptData) -> dict[str, Task[Any, str]]:
-    """The family's tasks on the held-out concepts of this corpus, and on noun phrases; dev/... is what a search
-    may choose by."""
+    """The family's tasks on the held-out concepts of this corpus, and on noun phrases; dev/... for searches."""
     corpus, training = cache(lambda: load(data)), cache(lambda: fingerprint(data))
 
     def held_out(split: str, fields: Sequence[str]) -> Benchmark[EvalSplit]:
@@ -49,7 +48,7 @@ def tasks(data: ConceptData) -> dict[str, Task[Any, str]]:
 def tasks_on(
     ranked: Mapping[str, Benchmark[EvalSplit]], stressed: Mapping[str, Benchmark[EvalSplit]]
 ) -> dict[str, SplitTask]:
-    """The same tasks on splits of one's own: "id", "dev" and "hh", for the rankings and for the stress rows."""
+    """The tasks on any splits "id", "dev" and "hh", given for rankings and for stress rows."""
     every = (
         _t2d("t2d", ranked["id"]),
         _d2t("d2t", ranked["id"]),
@@ -139,7 +138,7 @@ def _stress(name: str, benchmark: Benchmark[EvalSplit]) -> SplitTask:
 
 
 def made_up_layers(draws: np.random.Generator, texts: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each text the vectors of three layers and a mixture: (K, D), (K,)."""
+    """Random answers of the reader LAYERS: for each text vectors of three layers and a mixture, (K, D), (K,)."""
     return [(draws.standard_normal((3, MADE_UP_WIDTH)), np.full(3, 1 / 3)) for _ in texts]
 
 
@@ -207,12 +206,12 @@ def _means(readings: Sequence[layers.Reading]) -> np.ndarray:
 
 
 def _concepts(part: EvalSplit) -> list[str]:
-    """Of each definition the first concept that carries it."""
+    """The first concept of each definition."""
     return [concepts[0] for concepts in part.concept_of_definition]
 
 
 def _owners(part: EvalSplit) -> list[str]:
-    """Of each term the concept of the first definition that is right for it."""
+    """The concept of the first correct definition of each term."""
     concepts = _concepts(part)
     return [concepts[first] for first, *_ in part.gold]
 
@@ -234,22 +233,22 @@ def _ranked_texts(part: EvalSplit) -> list[str]:
 
 
 def _ranked_items(part: EvalSplit, metric: str) -> dict[str, str]:
-    """A term with its definition: terms name the items of one direction, concepts those of the other."""
-    told: dict[str, str] = {}
+    """The text of each item, a term with its definition. Items are named by terms in t2d, by concepts in d2t."""
+    texts: dict[str, str] = {}
     for term, (first, *_) in zip(part.terms, part.gold, strict=True):
-        told[term] = f"{term}: {part.definitions[first]}"
-        told.setdefault(part.concept_of_definition[first][0], told[term])
+        texts[term] = f"{term}: {part.definitions[first]}"
+        texts.setdefault(part.concept_of_definition[first][0], texts[term])
     for (concept, *_), definition in zip(part.concept_of_definition, part.definitions, strict=True):
-        told.setdefault(concept, definition)  # which a term may be taken for, though it is no term's first
-    return told
+        texts.setdefault(concept, definition)  # definitions that are no term's first can still be mistaken for one
+    return texts
 
 
 def _stress_items(part: EvalSplit, metric: str) -> dict[str, str]:
-    """A term with its definition, or with the text that is wrong for it."""
-    told: dict[str, str] = {}
+    """The text of each item: a term with its definition, or with the wrong text made from it."""
+    texts: dict[str, str] = {}
     for row in part.stress:
         right, wrong = f"{row.term}: {row.definition}", f"{row.term}, taken for: {row.negative}"
-        told |= {f"{row.concept}+": right, f"{row.concept}-{row.rule}": wrong}
+        texts |= {f"{row.concept}+": right, f"{row.concept}-{row.rule}": wrong}
         if f"/{row.rule}/" in metric:
-            told |= {f"{row.concept}-": wrong, row.concept: f"{right} (not: {row.negative})"}
-    return told
+            texts |= {f"{row.concept}-": wrong, row.concept: f"{right} (not: {row.negative})"}
+    return texts

@@ -70,15 +70,15 @@ def _places(of: AbsTask) -> dict[str, tuple[str, str]]:
 
 def _scores(name: str, of: AbsTask, encode: EncodeTexts) -> list[Score]:
     main = of.metadata.main_score
-    figures, said = _run(of, encode)
+    figures, predictions = _run(of, encode)
     scores: list[Score] = []
     if len(figures) > 1:
         scores.append(Score(metric=f"{name}/{main}", value=float(np.mean(list(figures.values())))))
     for place, (split, subset) in _places(of).items():
         metric, figure = f"{name}/{place}{main}", figures[split, subset]
-        told = said.get(subset, {}).get(split)
-        items = [] if told is None else scores_of_items(f"{name}/{place}", of, split, subset, told)
-        # A few tasks make their figure in a way of their own: then it stands without items.
+        of_split = predictions.get(subset, {}).get(split)
+        items = [] if of_split is None else scores_of_items(f"{name}/{place}", of, split, subset, of_split)
+        # A few tasks compute their figure otherwise than by these items: it is then recorded without items.
         items = [one for one in items if one.metric != metric or abs(one.value - figure) < AGREE]
         if all(one.metric != metric for one in items):
             scores.append(Score(metric=metric, value=figure))
@@ -95,7 +95,7 @@ def _told(name: str, of: AbsTask, metric: str) -> dict[str, str]:
 
 
 def _run(of: AbsTask, encode: EncodeTexts) -> tuple[dict[tuple[str, str], float], Mapping[str, Any]]:
-    """mteb's main score of each split and subset, and what it tells of single items: subset -> split -> that."""
+    """mteb's main score of each (split, subset), and predictions for single items: subset -> split -> those."""
     import mteb as package
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ModelMeta
@@ -117,9 +117,9 @@ def _run(of: AbsTask, encode: EncodeTexts) -> tuple[dict[tuple[str, str], float]
             show_progress_bar=False,
         )
         file = Path(folder) / of.prediction_file_name
-        said = json.loads(file.read_text()) if file.exists() else {}
+        predictions = json.loads(file.read_text()) if file.exists() else {}
     (found,) = result.task_results
     figures = {
         (split, one["hf_subset"]): float(one["main_score"]) for split, ones in found.scores.items() for one in ones
     }
-    return figures, said
+    return figures, predictions

@@ -1,4 +1,4 @@
-"""What mteb's tasks tell of single items, as scores that are made of them."""
+"""Item-level scores from the predictions that mteb's tasks write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLASSES_OF_PAIRS = "PairClassification"  # what mteb calls a task whose figure, 
 MEASURES = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
 
 
-def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any) -> list[Score]:
+def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, predictions: Any) -> list[Score]:
     """Scores of what mteb tells of a split; none for the kinds of task that tell nothing of their items.
 
     Graded pairs: cosines. Classified rows: how often each is right over mteb's ten classifiers. Retrieval: the
@@ -34,16 +34,18 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, told: Any
     metric = f"{prefix}{main}"
     if isinstance(of, kinds.AbsTaskSTS) and main == "cosine_spearman":
         graded = _pairs(rows, of.column_names, "score")
-        return [score_of_items(metric, "spearman", *pair_items(graded), told["cosine_scores"], graded.gold)]
+        return [score_of_items(metric, "spearman", *pair_items(graded), predictions["cosine_scores"], graded.gold)]
     if isinstance(of, kinds.AbsTaskPairClassification):
         pairs = _pairs_of_classes(of, rows)
-        return [score_of_items(f"{prefix}auc", "auc", *pair_items(pairs), told["cosine_scores"], pairs.gold)]
+        return [
+            score_of_items(f"{prefix}auc", "auc", *pair_items(pairs), predictions["cosine_scores"], pairs.gold)
+        ]
     if isinstance(of, kinds.AbsTaskBitextMining) and main == "f1" and not of.parallel_subsets:
-        return _of_translations(metric, rows, told)
+        return _of_translations(metric, rows, predictions)
     if isinstance(of, kinds.AbsTaskRetrieval):
-        return _of_queries(metric, of, rows, told)
+        return _of_queries(metric, of, rows, predictions)
     if isinstance(of, kinds.AbsTaskClassification) and main == "accuracy" and not of.is_cross_validation:
-        return _of_rows(metric, rows[of.input_column_name], np.array(rows[of.label_column_name]), told)
+        return _of_rows(metric, rows[of.input_column_name], np.array(rows[of.label_column_name]), predictions)
     return []
 
 
@@ -66,9 +68,11 @@ def texts_of_items(of: AbsTask, split: str, subset: str) -> dict[str, str]:
         return _texts_of_queries(rows)
     if isinstance(of, kinds.AbsTaskClassification):
         texts, classes = rows[of.input_column_name], [str(label) for label in rows[of.label_column_name]]
-        said = dict(zip(classes, rows["label_text"], strict=True)) if "label_text" in rows.column_names else {}
+        label_texts = (
+            dict(zip(classes, rows["label_text"], strict=True)) if "label_text" in rows.column_names else {}
+        )
         named = zip(text_items(texts).ids, texts, classes, strict=True)
-        return said | {name: f"{text} | {said.get(label, label)}" for name, text, label in named}
+        return label_texts | {name: f"{text} | {label_texts.get(label, label)}" for name, text, label in named}
     return {}
 
 
@@ -76,16 +80,16 @@ def _texts_of_queries(rows: Mapping[str, Any]) -> dict[str, str]:
     """Queries by names of their texts, documents by mteb's own."""
     corpus, asked, relevant = rows["corpus"], rows["queries"], rows["relevant_docs"]
     titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
-    told = {
+    by_name = {
         name: f"{title} {text}".strip()
         for name, title, text in zip(corpus["id"], titles, corpus["text"], strict=True)
     }
     queries, texts = list(asked["id"]), list(map(str, asked["text"]))
     kept = [row for row, query in enumerate(queries) if query in relevant]
     for name, row in zip(text_items([texts[row] for row in kept]).ids, kept, strict=True):
-        answers = [told[document] for document in _answers(relevant[queries[row]]) if document in told]
-        told[name] = " | ".join([texts[row], *answers[:1]])
-    return told
+        answers = [by_name[document] for document in _answers(relevant[queries[row]]) if document in by_name]
+        by_name[name] = " | ".join([texts[row], *answers[:1]])
+    return by_name
 
 
 def _answers(relevant: Mapping[str, float]) -> list[str]:
@@ -110,30 +114,34 @@ def _pairs_of_classes(of: Any, rows: Any) -> Pairs:
     return _pairs(rows, (of.input1_column_name, of.input2_column_name), of.label_column_name)
 
 
-def _of_rows(metric: str, texts: Sequence[str], labels: np.ndarray, told: Sequence[Sequence[Any]]) -> list[Score]:
-    """told: the class of each row by each classifier. None where a row has several classes."""
+def _of_rows(
+    metric: str, texts: Sequence[str], labels: np.ndarray, predictions: Sequence[Sequence[Any]]
+) -> list[Score]:
+    """The accuracy, from the class that each classifier predicts for each row; [] if rows have several classes."""
     if labels.ndim != 1:
         return []
-    right = np.mean([np.array(said) == labels for said in told], axis=0)
+    right = np.mean([np.array(classes) == labels for classes in predictions], axis=0)
     score = score_of_items(metric, "mean", *text_items(texts), right)
-    return [replace(score, taken_for=_most_said(labels, told))]
+    return [replace(score, taken_for=_mistaken_for(labels, predictions))]
 
 
-def _most_said(labels: np.ndarray, told: Sequence[Sequence[Any]]) -> list[str]:
-    """The class that most classifiers give each row, the first of equals; "" where it is the right one."""
-    said = [Counter(classes).most_common(1)[0][0] for classes in zip(*told, strict=True)]
-    return ["" if taken == label else str(taken) for taken, label in zip(said, labels.tolist(), strict=True)]
+def _mistaken_for(labels: np.ndarray, predictions: Sequence[Sequence[Any]]) -> list[str]:
+    """The class that most classifiers predict for each row, on ties the first; "" if it is the right one."""
+    majority = [Counter(classes).most_common(1)[0][0] for classes in zip(*predictions, strict=True)]
+    return ["" if taken == label else str(taken) for taken, label in zip(majority, labels.tolist(), strict=True)]
 
 
-def _of_translations(metric: str, rows: Any, told: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Score]:
-    """Per sentence 2 / (1 + how often its translation is taken) where that is found, else 0: their mean is the F1.
+def _of_translations(
+    metric: str, rows: Any, predictions: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[Score]:
+    """For each sentence 2 / (1 + how often its translation is predicted) if found, else 0; the mean is the F1.
 
-    F1 of every translation with equal weight, each being right for one sentence. told: the nearest of each row.
+    The F1 weights all translations equally; each is right for one sentence. predictions: the nearest of each row.
     """
     if "gold" in rows.column_names:  # a set whose sentences are not all translated
         return []
     pairs = _pairs(rows, ("sentence1", "sentence2"), None)
-    (nearest,) = told.values()
+    (nearest,) = predictions.values()
     taken = np.array([int(one["corpus_id"]) for one in nearest])
     times = np.bincount(taken, minlength=len(pairs))
     right = taken == np.arange(len(pairs))
@@ -143,9 +151,9 @@ def _of_translations(metric: str, rows: Any, told: Mapping[str, Sequence[Mapping
 
 
 def _of_queries(
-    metric: str, of: AbsTask, rows: Mapping[str, Any], told: Mapping[str, Mapping[str, float]]
+    metric: str, of: AbsTask, rows: Mapping[str, Any], predictions: Mapping[str, Mapping[str, float]]
 ) -> list[Score]:
-    """The figure of each query by trec_eval, as mteb has it computed. told: query -> document -> score."""
+    """The figure of each query, computed by trec_eval as in mteb. predictions: query -> document -> score."""
     import pytrec_eval
 
     measure, _, cut = of.metadata.main_score.rpartition("_at_")
@@ -154,7 +162,7 @@ def _of_queries(
     skips = of.ignore_identical_ids
     ranked = {
         query: {document: score for document, score in found.items() if not (skips and document == query)}
-        for query, found in told.items()
+        for query, found in predictions.items()
     }
     relevant, asked = rows["relevant_docs"], rows["queries"]
     by_query = pytrec_eval.RelevanceEvaluator(relevant, {f"{MEASURES[measure]}.{cut}"}).evaluate(ranked)

@@ -30,8 +30,8 @@ def both_texts(ids: Iterable[str], pairs: Pairs) -> dict[str, str]:
 
 def subset_item_texts(subsets: Mapping[str, Pairs], metric: str) -> dict[str, str]:
     """The same of all pairs of a task, whichever of them it scores: names are of their content."""
-    told = pair_item_texts(joined(subsets.values()))
-    return told | {name: text for pairs in subsets.values() for name, text in pair_item_texts(pairs).items()}
+    whole = pair_item_texts(joined(subsets.values()))
+    return whole | {name: text for pairs in subsets.values() for name, text in pair_item_texts(pairs).items()}
 
 
 def marked(word: Occurrence) -> str:

@@ -113,5 +113,5 @@ def outside_range(name: str, reading: str, rows: MetricRows) -> list[float]:
     return [score for score in rows.scores if not limits[0] <= score <= limits[1]]
 
 
-def _wrong(path: Path, metric: str, told: str, accepted: str) -> CorpusError:
-    return CorpusError(f"{path}: {metric}: {told}\n  accepted: {accepted}")
+def _wrong(path: Path, metric: str, problem: str, accepted: str) -> CorpusError:
+    return CorpusError(f"{path}: {metric}: {problem}\n  accepted: {accepted}")

@@ -1,8 +1,8 @@
-"""What is measured: tasks as data, and `evaluate`, which encodes every text once and scores task after task.
+"""Tasks as data, and `evaluate`, which encodes every text once and scores task after task.
 
 A task owns its benchmark: the rows it is measured on and their fingerprint. Tables of tasks are functions that
-return {name: task}: one for each family (`concept.tasks(data)`) and for each benchmark of the field. A task whose
-rows or scoring change gets a new name, or a higher version.
+return {name: task}, one for each family (`concept.tasks(data)`) and each public benchmark. A task whose rows or
+scoring change gets a new name, or a higher version.
 
     for task, scores in evaluate([table["t2d"], table["stress"]], {"texts": encoder.encode}): ...
 """
@@ -27,21 +27,21 @@ Text = TypeVar("Text", bound=Hashable)  # what is encoded: a string, or a word i
 Encode = Callable[[Sequence[Any]], Any]  # N texts -> (N, D) float32; or N answers of another kind
 EncodeTexts = Callable[[Sequence[str]], np.ndarray]  # N texts -> (N, D) float32
 Readers = Mapping[str, Encode]  # what an encoder reads ("texts", "occurrences", …) -> how it encodes that
-MADE_UP_WIDTH = 8  # whatever it is, the same figures come out
-UNSCALED = "unscaled"  # the kind of reading that leaves vectors their own lengths
+MADE_UP_WIDTH = 8  # of made-up vectors; any width yields the same figures
+UNSCALED = "unscaled"  # the reader that does not normalise vectors
 
 
 def made_up_vectors(draws: np.random.Generator, texts: Sequence[Any]) -> np.ndarray:
-    """(N, MADE_UP_WIDTH) float32."""
+    """Random vectors for N texts, (N, MADE_UP_WIDTH) float32."""
     return draws.standard_normal((len(texts), MADE_UP_WIDTH), np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(Generic[Data]):
-    """What a task is measured on.
+    """The data of a task.
 
-    fingerprint: names its rows, cheaply: it may read sources but builds nothing. load: the rows themselves. Both
-    raise CorpusError, naming every place looked at, when a source is not at hand.
+    fingerprint: a fingerprint of its rows, which may read sources but builds nothing. load: returns the rows. Both
+    raise CorpusError, naming every place searched, if a source is missing.
     """
 
     fingerprint: Callable[[], str]
@@ -50,17 +50,17 @@ class Benchmark(Generic[Data]):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Generic[Data, Text]):
-    """metrics: what `score` can yield, True where larger is better. headline: the one that decides.
+    """A benchmark with the function that scores an encoder on it.
 
-    A threshold is no metric: `score` may yield figures that are neither better nor worse, to be recorded alone.
-    texts(data): everything `score` will want encoded. score(data, encode): the figures with their items, where
-    encode takes N of those texts to (N, D) float32. reads: of what kind those texts are; an encoder says which
-    kinds it reads. unscaled: the lengths of vectors matter, so texts are encoded without making them 1 where the
-    encoder can do that. own_unit: its figures are no scores, such as distances, so that the published spread of
-    scores says nothing about them. made_up: meaningless answers to N texts, with which the task is tried before
-    anything is trained. item_texts(data, metric): item name -> what a person reads of it; None where the names say
-    it all. counted: what a group of its items is, in the plural ("concepts"), where a person would count groups;
-    "" where each item counts. version is raised when the same rows would be scored otherwise.
+    metrics: the metrics that `score` can yield, True if larger is better; `score` may yield further figures, such
+    as a threshold, which are only recorded. headline: the metric that decides. texts(data): all texts that `score`
+    will encode. score(data, encode): the scores with their items; encode maps N texts to (N, D) float32. reads:
+    the kind of these texts; encoders declare the kinds that they read. unscaled: the lengths of vectors matter, so
+    that texts are encoded without normalising if the encoder can. own_unit: its figures are not scores but, say,
+    distances, to which the published spread of scores does not apply. made_up: random answers to N texts, to try
+    the task with before training. item_texts(data, metric): item name -> text for people; None if names suffice.
+    counted: the plural of what a group of items is ("concepts"), if people would count groups; "" if they count
+    items. version: raised when the same rows would be scored otherwise.
     """
 
     name: str
@@ -80,11 +80,11 @@ class Task(Generic[Data, Text]):
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits that name what is measured and how: the task, its version and its rows."""
+        """16 hex digits from the task's name, its version and its rows."""
         return self.fingerprint_of(self.version)
 
     def fingerprint_of(self, version: int) -> str:
-        """The fingerprint of this version of the task: by that of an earlier one, earlier scores are found."""
+        """The fingerprint with another version, by which scores of earlier versions are found."""
         content = json.dumps([self.name, version, self.benchmark.fingerprint()])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -96,10 +96,10 @@ Find = Callable[[str], Task[Any, Any]]
 
 
 class Table(dict[str, Task[Any, Any]]):
-    """Tasks by name. Under some prefixes there may be more: each is looked up when it is named.
+    """Tasks by name. Names with certain prefixes are not listed but looked up on access.
 
-    finds: prefix -> the task of a name with it; LookupError, in words of what is accepted, where there is none.
-    broken: packages whose tasks are not among them, and why.
+    finds: prefix -> a function from a name with it to the task, which raises LookupError, with what is accepted,
+    if there is none. broken: messages about packages whose tasks could not be loaded.
     """
 
     def __init__(self, listed: Tasks, finds: Mapping[str, Find], broken: Sequence[str] = ()) -> None:
@@ -118,11 +118,11 @@ class Table(dict[str, Task[Any, Any]]):
         )
 
     def looks_up(self, name: str) -> bool:
-        """Whether a name is one of those that are not listed."""
+        """True for a name that is not listed and has a prefix of `finds`."""
         return not super().__contains__(name) and name.startswith(tuple(self.finds))
 
     def why_not(self, name: str) -> str:
-        """What is accepted in place of such a name; "" where it has a task."""
+        """The message of the LookupError for such a name; "" if it has a task."""
         try:
             self._find(name)
         except LookupError as error:
@@ -138,26 +138,26 @@ def _sha256(rows: object) -> str:
 
 
 def small(read: Callable[[], Data], named: Callable[[Data], str] = _sha256) -> Benchmark[Data]:
-    """A benchmark of a few files that are read whole, once. named: names the rows they hold."""
+    """A benchmark that reads a few whole files once. named: computes the fingerprint of the rows."""
     rows = cache(read)
     return Benchmark(fingerprint=lambda: named(rows()), load=rows)
 
 
 def is_dev(name: str) -> bool:
-    """Whether a task is measured on development data, which a search may choose by."""
+    """True for a task on development data, which a search may use."""
     return name.startswith("dev/")
 
 
 def metric_names(tasks: Iterable[Task[Any, Any]]) -> dict[str, bool]:
-    """Every metric these tasks can yield, True where larger is better.
+    """Every metric that these tasks can yield, True if larger is better.
 
-    What a benchmark has no items for (a kind of negative, say) yields no figure.
+    A metric for which a benchmark has no items (such as a kind of negative) yields no figure.
     """
     return {metric: larger for task in tasks for metric, larger in task.metrics.items()}
 
 
 def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
-    """The tasks of these names, each once. ValueError for an unknown one."""
+    """The tasks of these names, each once. Raises ValueError for an unknown name."""
     names = list(names)
     unknown = [name for name in names if name not in table]
     if unknown:
@@ -166,11 +166,10 @@ def named(table: Tasks, names: Iterable[str]) -> list[Task[Any, Any]]:
 
 
 def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tuple[Task[Any, Any], list[Score]]]:
-    """Each task with its scores. Every distinct text of all tasks is encoded once, in one call for each kind.
+    """Yield each task with its scores. Every distinct text of all tasks is encoded once, in one call a kind.
 
-    What a task asks for beyond its `texts` is encoded when it asks.
-    ValueError, naming task and text, when the encoding of a text is not usable, when a task reads what the encoder
-    does not, and when no ledger or verdict could take its scores.
+    Texts that a task did not list in `texts` are encoded when it asks for them. Raises ValueError, naming task and
+    text, for an unusable encoding, a task of a kind that the encoder does not read, or malformed scores.
     """
     unread = [task for task in tasks if task.reads not in readers]
     if unread:
@@ -191,7 +190,7 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
 
 
 def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
-    """The scores of a task. ValueError unless they are such, each of its own metric and made up of its items."""
+    """Check a task's scores: a list of Score, one for each metric, consistent with items. ValueError otherwise."""
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ValueError(f"{task.name}: its score gives a {type(scores).__name__}\n  accepted: a list of Score")
     if (twice := repeated([score.metric for score in scores])) is not None:
@@ -205,7 +204,7 @@ def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
 
 
 def _encoded(tasks: Sequence[Task[Any, Any]], data: Mapping[str, Any], encode: Encode) -> Encode:
-    """The texts of these tasks, encoded now: a function that looks vectors up, and encodes any other text."""
+    """Encode the texts of these tasks; return a function that looks them up, and encodes any other text."""
     wanted = {task.name: tuple(task.texts(data[task.name])) for task in tasks}
     row_of = {text: row for row, text in enumerate(dict.fromkeys(t for texts in wanted.values() for t in texts))}
     answers = _checked(encode(list(row_of)), row_of, wanted) if row_of else None
@@ -231,7 +230,7 @@ def _checked(answers: Any, row_of: Mapping[Hashable, int], wanted: Mapping[str, 
 def _check_vectors(
     vectors: np.ndarray, row_of: Mapping[Hashable, int], wanted: Mapping[str, Sequence[Hashable]]
 ) -> None:
-    """ValueError unless there is one finite row with a direction for each text."""
+    """Raise ValueError unless there is one row for each text, finite and not all zeros."""
     if vectors.ndim != 2 or len(vectors) != len(row_of):
         raise ValueError(
             f"{', '.join(wanted)}: {len(row_of)} texts, the first {next(iter(row_of), '')!r}, "
