@@ -53,12 +53,14 @@ def on_terminal(
     *,
     typed: bytes = b"",
     interrupt: Sequence[str] = (),
+    hang_up: str | None = None,
     seconds: float = 240.0,
     environment: dict[str, str] | None = None,
     program: Sequence[str] = ("-m", "orchestration"),
 ) -> Session:
     """Run `semray WORDS` in a folder on a pseudo-terminal; `interrupt`: press Ctrl-C when each text is first seen.
 
+    hang_up: close the terminal when this text is seen, as a lost connection does: the shell tells all of it.
     program: what Python runs on these words instead of `semray`.
     """
     process, terminal = _start([*program, *words], width, folder, environment or {})
@@ -81,12 +83,15 @@ def on_terminal(
             if waited and waited[0].encode() in session.seen:
                 waited.pop(0)
                 os.write(terminal, b"\x03")
+            if hang_up and hang_up.encode() in session.seen:
+                os.killpg(process.pid, signal.SIGHUP)
+                break
         elif process.poll() is not None:
             break
     else:
         os.killpg(process.pid, signal.SIGKILL)
+    os.close(terminal)  # of a process that is at work still: it is told of that, too
     session.code = process.wait(timeout=60)
-    os.close(terminal)
     session.silences.sort(reverse=True)
     return session
 
@@ -100,6 +105,7 @@ def _start(
 
     def own_terminal() -> None:
         os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests run under nohup
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches the command as it would a person's
 
     process = subprocess.Popen(

@@ -16,6 +16,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestration.commands.streams import lead_nowhere, open_streams
+
 MODULES = {  # command -> its module in orchestration/commands, in the order of a day's work
     "init": "init",
     "doctor": "machine",
@@ -53,7 +55,7 @@ NEW_OBJECTS = 50_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Errors for people are printed without a traceback."""
     gc.set_threshold(NEW_OBJECTS)
-    _open_streams()
+    open_streams()
     try:
         return _answered(arguments)
     except KeyboardInterrupt:  # which may come before anything is imported
@@ -68,7 +70,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
     from orchestration.commands.waiting import doing
 
     with doing("importing"):
-        from orchestration.commands.terminal import DONE, WRONG_REQUEST, fitted, width_of
+        from orchestration.commands.terminal import WRONG_REQUEST, fitted, width_of
         from orchestration.study.errors import StudyError, refusals_as_study_errors
         from orchestration.study.names import printable
     try:
@@ -80,18 +82,6 @@ def _answered(arguments: Sequence[str] | None) -> int:
         _give_up_stdout()
         print(fitted(printable(str(error), keep="\n"), width_of(sys.stderr)), file=sys.stderr)
         return WRONG_REQUEST
-    except BrokenPipeError:  # `semray report | head`
-        _give_up_stdout()
-        return DONE
-
-
-def _open_streams() -> None:
-    """Open closed standard streams on /dev/null, so that the next opened file does not take their place."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            nowhere = open(os.devnull, mode)  # noqa: SIM115  # gets the lowest free descriptor: the stream's
-            os.set_inheritable(nowhere.fileno(), True)
-            setattr(sys, name, nowhere)
 
 
 def _give_up_stdout() -> None:
@@ -99,7 +89,7 @@ def _give_up_stdout() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        lead_nowhere(sys.stdout.fileno())
 
 
 def _execute(options: argparse.Namespace) -> int:

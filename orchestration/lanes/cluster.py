@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import secrets
+import signal
 import socket
 import sys
 import tempfile
@@ -174,7 +175,7 @@ def _start(cpus: int) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray_constants.ENABLE_RAY_CLUSTER = False
     private_token()
-    with _without_idle_parts():
+    with _without_idle_parts(), _deaf_to_hangups():
         ray.init(
             address="local",
             num_cpus=cpus,
@@ -206,6 +207,16 @@ def _without_idle_parts() -> Iterator[None]:
     finally:
         for part, start in usual.items():
             setattr(Node, part, start)
+
+
+@contextmanager
+def _deaf_to_hangups() -> Iterator[None]:
+    """Within, what starts does not hear SIGHUP, which a closing terminal sends to all: the driver ends its Ray."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def private_token() -> Path:

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -74,10 +74,10 @@ class Lanes:
 
         more: other jobs may follow; idle lanes are kept for them, unless groups need their room, or a growing
         cluster would keep machines for them. Runs that the ledger holds are skipped. A run that fails is recorded
-        with its traceback and tried again `resources.retries` times, unless its error is certain to recur. SIGINT
-        or SIGTERM
-        ends the launch: running steps end and are saved, and staged results are committed. A second signal does
-        not wait for steps. Raises StudyError if Ray cannot be started or has no room for one lane.
+        with its traceback and tried again `resources.retries` times, unless its error is certain to recur. SIGINT,
+        SIGTERM or SIGHUP ends the launch: running steps end and are saved, and staged results are committed. A
+        second signal does not wait for steps. Raises StudyError if Ray cannot be started or has no room for one
+        lane.
         """
         if not jobs:
             return Outcome()
@@ -215,18 +215,28 @@ def launch(
 
 @contextmanager
 def asked_to_stop(stop: threading.Event) -> Iterator[None]:
-    """Within the block SIGINT or SIGTERM sets the event; the second signal raises KeyboardInterrupt."""
+    """Within the block SIGINT, SIGTERM or SIGHUP sets the event; the second signal raises KeyboardInterrupt.
+
+    SIGHUP is that of a terminal that closes. It often comes twice, of the shell and of the system, or right after
+    SIGTERM: it is never the second that does not wait. Under nohup it asks for nothing.
+    """
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
         yield
         return
 
     def ask(number: int, frame: Any) -> None:
         if stop.is_set():
+            if number == signal.SIGHUP:
+                return
             raise KeyboardInterrupt
         stop.set()
-        os.write(2, (FRESH_LINE if os.isatty(2) else b"") + STOPPING)  # print is not safe in a signal handler
+        with suppress(OSError):  # of a terminal that has closed
+            os.write(2, (FRESH_LINE if os.isatty(2) else b"") + STOPPING)  # print is not safe in a signal handler
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    asked = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        asked.append(signal.SIGHUP)
+    before = {number: signal.signal(number, ask) for number in asked}
     try:
         yield
     finally:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +123,35 @@ def test_ctrl_c_once_goes_on_and_twice_ends_at_once(place: Path) -> None:
     assert twice.code == 130, "\n".join(twice.lines)
     assert "stopped; finished runs are kept, the same command goes on from here" in twice.lines
     assert Ledger(place / "ledger").failed() == {}
+
+
+def test_a_terminal_that_closes_ends_a_run_as_ctrl_c_does(place: Path) -> None:
+    """The processes of Ray stay until the running step is saved, and the page is written though nobody reads on."""
+    page = place / "reports" / "slow" / "report.html"
+    page.unlink(missing_ok=True)
+    closed = session(place, "run", "slow", "--ledger", "closed", hang_up="sentences/s")
+    assert closed.code == 1, "\n".join(closed.lines)
+    assert page.exists()
+    assert Ledger(place / "closed").failed() == {}
+    assert list((place / "closed").glob(".scratch/*/step-*"))
+
+
+@pytest.mark.parametrize("python", [(), ("-u",)], ids=["", "unbuffered"])
+def test_a_pipe_that_nobody_reads_changes_no_result(place: Path, run: Session, python: tuple[str, ...]) -> None:
+    page = place / "reports" / "small" / "report.html"
+    page.unlink(missing_ok=True)
+    assert unread(place, python, "run", "small") == 0
+    assert page.exists()
+    assert unread(place, python, "gate", "small", "H1") == 1  # two seeds hold no claim
+
+
+def unread(place: Path, python: tuple[str, ...], *words: str) -> int:
+    """The exit code of a command whose words, on both streams, go to a pipe that is closed at its other end."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, *python, "-m", "orchestration", *words]
+        own = {**os.environ, "SEMRAY_CACHE": str(place / "cache")}
+        return subprocess.run(command, cwd=place, env=own, stdout=writer, stderr=writer).returncode
+    finally:
+        os.close(writer)
