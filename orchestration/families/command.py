@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 from os.path import exists, isfile  # Path's methods raise an error for a name that is too long
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from corpora.command.corpus import fingerprint, load
 from corpora.command.data import CommandData
 from corpora.command.watched import covers
+from corpora.store.errors import CorpusError
 from corpora.store.fields import field_types
 from evaluators.tasks.scores_file import NAME, tasks_of_script
 from orchestration.families.contract import Family, FirstStudy, Trainer
@@ -25,9 +26,12 @@ from orchestration.study.names import listed, meant
 from orchestration.study.run import NO_BACKBONE
 from trainers.command.process import PYTHON
 from trainers.command.settings import GIVEN, SEED, Settings, command_of, defining, literal_words, names_seed
+from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
+    from orchestration.study.run import Job, Result
     from orchestration.study.study import Study
+    from trainers.engine.world import World
 
 ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # mark the folder of a Python environment
 
@@ -43,6 +47,18 @@ class CommandFamily(EncoderFamily):
                 tried(brought[name])
             else:
                 table[name].benchmark.load()
+
+    def execute(self, job: Job, world: World) -> Iterator[Result]:
+        try:
+            yield from super().execute(job, world)
+        except (CorpusError, TrainerError) as error:
+            run = job.runs[0]  # the only one: commands do not train as a stack
+            if run.id not in job.models or str(job.models[run.id]) not in str(error):
+                raise
+            raise type(error)(
+                f"{error}\n  kept in the ledger as the command left it: once its cause is mended, "
+                f"`semray set-aside {run.id}` has the next `semray run` start the command again"
+            ) from error
 
 
 def reads(settings: Settings) -> tuple[str, ...]:

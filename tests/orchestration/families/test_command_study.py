@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from corpora.store.errors import CorpusError
 from evaluators.tasks.scores_file import tasks_of_script
 from orchestration.commands.cli import main
 from orchestration.commands.run_study import next_steps
@@ -175,6 +176,26 @@ def test_a_metric_more_is_read_from_what_was_kept(place: Path, tmp_path: Path) -
     assert (more.id, again.trained) == (run.id, None)
     assert again.values["scores/accuracy"] == first.values["scores/accuracy"]
     assert again.values["scores/loss"] > 0
+
+
+def test_a_bad_file_that_was_kept_is_named_with_what_has_the_command_run_again(place: Path) -> None:
+    """What spoilt it lies where nothing watches it: the run's id stays, and so would the file."""
+    with (place / "train.py").open("a") as script:
+        script.write(
+            "\nif Path('spoilt').exists():\n"
+            "    place = Path(sys.argv[sys.argv.index('--out') + 1], 'scores.csv')\n"
+            "    place.write_text(place.read_text() + 'loss,,nan,\\n')\n"
+        )
+    (place / "spoilt").touch()
+    ledger, run = Ledger(place / "ledger"), planned(place).runs[0]
+    with pytest.raises(CorpusError, match=r"a finite number$"):
+        carry_out([run], ledger)
+    with pytest.raises(CorpusError, match=rf"a finite number\n.*`semray set-aside {run.id}`"):
+        carry_out([run], ledger)
+    (place / "spoilt").unlink()
+    assert main(["set-aside", run.id, "--ledger", str(place / "ledger")]) == 0
+    carry_out([run], ledger)
+    assert ledger.holds(run)
 
 
 def test_a_script_that_no_seed_moves_runs_once_for_all_metrics(place: Path) -> None:
