@@ -29,7 +29,7 @@ class CommandFailed(RuntimeError):
 
 
 class CommandRefused(TrainerError):
-    """A command ended in a way that it would end again: it could not be started, or refuses its words."""
+    """A command went wrong as it would again: it could not be started, refuses its words, or took away its log."""
 
 
 class Running:
@@ -67,6 +67,11 @@ class Running:
 
     def news(self) -> Progress | None:
         """The last progress among the lines that have come since the last call, or the last of them."""
+        if not self.log.exists():  # Python's own words would name a file that is none of the command's
+            raise CommandRefused(
+                f"{self.words[0]}: removed {self.log.parent}, the folder that holds its {{out}} and its log\n"
+                "  accepted: a command that removes nothing but what lies in {out}"
+            )
         with self.log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             if end - self._read_to > PART:

@@ -127,7 +127,7 @@ def left_in(out: Path, world: World, **more: Any) -> Product:
 def _held_by(out: Path) -> str:
     """What lies in a command's `{out}`, in words: its names, and of a file of scores what else it is."""
     if not out.is_dir():
-        return "no folder there"
+        return "a file in place of that folder" if out.is_file() else "no folder there"
     names = sorted(place.name.encode(errors="backslashreplace").decode() for place in out.iterdir())
     told = [f"{name}, which is no file" if name in FILES else name for name in names]
     return ", ".join(told[:10]) or "nothing"

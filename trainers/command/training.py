@@ -49,6 +49,8 @@ def fit(
     log = kept / (LOG if world.rank == 0 else f"{LOG}.{world.rank}")
     with _steady(kept) as place:
         out = place / "out"
+        if out.is_file():  # of an attempt that put it there
+            out.unlink()
         out.mkdir(exist_ok=True)
         given = {"seed": str(seed), "out": str(out), "backbone": str(backbone or "")}
         words = command_of(settings, given)

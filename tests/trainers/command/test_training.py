@@ -106,6 +106,22 @@ def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None
     assert product.scores.read_text() == '{"same": 1}'
 
 
+def test_a_retry_makes_its_folder_where_a_file_was_left_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a model, perhaps")
+    product, _ = script("--pause", "0", world=World(scratch=tmp_path))
+    assert product.scores == tmp_path / "out" / "scores.csv"
+
+
+def test_a_command_that_removes_the_folder_above_its_own_is_told_so(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    code = "import os, shutil, sys; shutil.rmtree(os.path.realpath(sys.argv[1] + '/..'))"
+    with pytest.raises(
+        CommandRefused, match=f"python: removed {kept}, the folder .*\\n  accepted: a command that"
+    ):
+        python(code, "{out}", world=World(scratch=kept))
+
+
 @pytest.mark.parametrize(
     ("act", "kind", "said"),
     [
@@ -154,6 +170,11 @@ def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None
             lambda w: python("import shutil, sys; shutil.rmtree(sys.argv[1])", "{out}", world=w),
             NothingLeft,
             "and left no folder there\n  accepted: one of scores.csv",
+        ),
+        (
+            lambda w: python("import os, sys; os.rmdir(sys.argv[1]); open(sys.argv[1], 'w')", "{out}", world=w),
+            NothingLeft,
+            "out: the command ended well, and left a file in place of that folder\n  accepted: one of scores.csv",
         ),
         (
             lambda w: python("import os, sys; os.mkdir(sys.argv[1] + '/model')", "{out}", world=w),
