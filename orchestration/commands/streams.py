@@ -42,9 +42,8 @@ class _Lasting(io.FileIO):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
-        self._gone = (
-            (errno.EPIPE, errno.EIO) if self.isatty() else (errno.EPIPE,)
-        )  # EIO elsewhere is a failing disk
+        # EIO of anything but a terminal is a failing disk
+        self._gone = (errno.EPIPE, errno.EIO) if self.isatty() else (errno.EPIPE,)
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
