@@ -151,6 +151,7 @@ def _train_on_definitions(
         seed=seed,
         world=world,
         look=partial(world.look, model),
+        bf16_copies=model.encoder.bf16_copies(world.device),
     )
     check_frozen(model, before)
     model.about |= {
@@ -205,6 +206,7 @@ def _train_on_inferences(
         seed=seed,
         world=world,
         look=partial(world.look, model),
+        bf16_copies=model.encoder.bf16_copies(world.device),
     )
     model.about |= {
         "learning rate": settings.rate,

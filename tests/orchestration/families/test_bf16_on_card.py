@@ -44,7 +44,7 @@ ARMS = {
     "concept, weighted": Arm("concept", CONCEPT, {**MIXED, "readout": "weighted"}),
     "san": Arm("san/simcse+san", SAN),
     "san, in parts": Arm("san/simcse+san", SAN, {"micro_batch": 3}, halved=False),  # read again without copies
-    "defsent": Arm("defsent/bert", 2 * 32 * 0.2, halved=False),  # logits of 32 numbers by weights of about .2
+    "defsent": Arm("defsent/bert", 2 * 32 * 0.2),  # logits of 32 numbers by weights of about .2
     "cale": Arm("cale", 2),  # ½ d², d ≤ 2
 }
 
