@@ -20,22 +20,21 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
     from trainers.defsent.encoder import WordEncoder
 
-HEAD = FITTED | {"head_source"}  # the settings that say where a head is from
+HEAD = FITTED | {"head_source"}  # the settings that determine the head
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
-    """Every arm has a head: sentences are read before it, definitions through it."""
+    """Every arm reads sentences, as vectors before the head, and definitions, through the head."""
     return (DEFINITIONS, "texts")
 
 
 def fits(settings: Settings) -> bool:
-    """A head fitted on the training definitions is made from the corpus, also for an arm without training."""
+    """True if the arm needs the training corpus; an untrained arm does for a head fitted on its definitions."""
     return settings.train or settings.head_source == "mlm_fit"
 
 
 def told(model: WordEncoder) -> dict[str, str]:
-    """Which head the words were named by, and which pairs stood in for those of the paper: no table goes
-    without."""
+    """The origin of the head and of the sentence pairs, which every table shows."""
     about = model.about
     head = str(about["head_source"])
     if "mlm accuracy" in about:
@@ -47,10 +46,10 @@ def told(model: WordEncoder) -> dict[str, str]:
 
 
 def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
-    """Every backbone has the head that an arm asks for, or what it takes to fit one."""
+    """Raise ValueError for a backbone without the head that an arm uses, or the mask token to fit one."""
     from transformers import AutoConfig
 
-    from trainers.defsent.heads import has_head, layout_of, without_head
+    from trainers.defsent.heads import has_head, layout_of, missing_head
     from trainers.defsent.mlm_fit import check_maskable
 
     for name, arm in study.arms.items():
@@ -61,11 +60,11 @@ def check_heads(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) 
                 if arm.head_source == "pretrained":
                     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
                     if not has_head(folder, layout_of(config, folder)):
-                        raise ValueError(without_head(folder))
+                        raise ValueError(missing_head(folder))
 
 
 def check_words(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
-    """Every backbone on which an arm is fitted has a word of the training rows."""
+    """Raise ValueError for a backbone whose vocabulary has no word of the training rows, if an arm is fitted."""
     from trainers.defsent.vocabulary import with_leading_space, words_known
     from trainers.encoders.tokens import tokenizer_in
 
@@ -74,17 +73,17 @@ def check_words(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) 
 
 
 def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
-    """Word prediction with different heads is compared only where the head is all that differs."""
+    """Raise ValueError for a claim on word prediction whose arms differ in the head and in other settings."""
 
-    def without_head(arm: Settings) -> dict[str, Any]:
+    def settings_but_head(arm: Settings) -> dict[str, Any]:
         return {name: value for name, value in defining(arm).items() if name not in HEAD}
 
     for comparison in study.parts:
         sides = [study.arms[comparison.sides[role].arm] for role in ("treatment", "control")]
         heads = [arm.head_source for arm in sides]
         figures = study.figures_of(comparison.metric)
-        predicts = any(one.startswith(("d2w/", "dev/d2w/")) for one in figures)
-        if predicts and heads[0] != heads[1] and without_head(sides[0]) != without_head(sides[1]):
+        predicts = any(figure.startswith(("d2w/", "dev/d2w/")) for figure in figures)
+        if predicts and heads[0] != heads[1] and settings_but_head(sides[0]) != settings_but_head(sides[1]):
             raise ValueError(
                 f"compare: {comparison.claim}: {comparison.treatment} has head_source {heads[0]},"
                 f" {comparison.control} {heads[1]}\n"
@@ -93,7 +92,7 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus)
 
 
 def check_batches(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
-    """Workers can share every trained arm's batch, and the Sentence-BERT arm has pairs."""
+    """Raise ValueError for a batch that workers cannot share, and for Sentence-BERT without sentence pairs."""
     workers = study.resources.workers_per_run
     for name, arm in study.arms.items():
         if arm.train and arm.batch_size % workers:

@@ -1,6 +1,6 @@
-"""The batch of a defsent step: a function of (seed, step) alone, then shared out among the workers.
+"""The batch of a defsent step depends only on (seed, step), and is then divided among the workers.
 
-Resuming, or another number of workers, changes nothing about the data that a step sees.
+So neither resuming nor the number of workers changes the data of a step.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
-    """What one worker encodes in a step: the texts of its b rows, target (b,) what each row's answer is.
+    """The texts of one worker's b rows in a step. target (b,): the class of each row.
 
-    Of pairs the tokens are those of b premises, then of b hypotheses. A worker without a row encodes one that is
-    not its own, with b = 0: workers encode equally often. rows_of_all, texts_of_all: counts over all workers.
+    tokens: of b texts, or for pairs of b premises followed by b hypotheses. A worker without rows encodes a dummy
+    row, with b = 0, so that all workers encode equally often. rows_of_all, texts_of_all: counts over all workers.
     """
 
     tokens: Tokens
@@ -46,13 +46,13 @@ Tokenise = Callable[[Sequence[str]], "Tokens"]
 def definition_batches(
     settings: Settings, definitions: Texts, target: np.ndarray, tokenise: Tokenise, seed: int, world: World
 ) -> Callable[[int], LabelledBatch]:
-    """From a step to its definitions with the vocabulary entry of each one's word, (N,) int64 in all."""
-    drawn = _rows_of(settings, len(target), seed, world)
+    """The function from step to batch. target (N,) int64: the vocabulary entry of each definition's word."""
+    rows_at = _rows_of(settings, len(target), seed, world)
 
     def batch(step: int) -> LabelledBatch:
-        mine, every = drawn(step)
+        mine, rows_of_all = rows_at(step)
         texts = definitions.take(mine if len(mine) else np.zeros(1, np.int64))
-        return LabelledBatch(tokenise(texts), target[mine], every, every)
+        return LabelledBatch(tokenise(texts), target[mine], rows_of_all, rows_of_all)
 
     return batch
 
@@ -60,27 +60,27 @@ def definition_batches(
 def inference_batches(
     settings: Settings, pairs: Inferences, tokenise: Tokenise, seed: int, world: World
 ) -> Callable[[int], LabelledBatch]:
-    """From a step to its sentence pairs with their labels."""
-    drawn = _rows_of(settings, len(pairs), seed, world)
+    """The function from step to a batch of sentence pairs with their labels."""
+    rows_at = _rows_of(settings, len(pairs), seed, world)
 
     def batch(step: int) -> LabelledBatch:
-        mine, every = drawn(step)
-        read = mine if len(mine) else np.zeros(1, np.int64)
-        texts = [*pairs.premises.take(read), *pairs.hypotheses.take(read)]
-        return LabelledBatch(tokenise(texts), pairs.label[mine].astype(np.int64), every, 2 * every)
+        mine, rows_of_all = rows_at(step)
+        encoded = mine if len(mine) else np.zeros(1, np.int64)
+        texts = [*pairs.premises.take(encoded), *pairs.hypotheses.take(encoded)]
+        return LabelledBatch(tokenise(texts), pairs.label[mine].astype(np.int64), rows_of_all, 2 * rows_of_all)
 
     return batch
 
 
 def steps_of_epoch(rows: int, batch_size: int) -> int:
-    """Batches that hold every row once; the last may be smaller, as in the authors' code."""
+    """Steps in which every row occurs once; the last batch may be smaller, as in the authors' code."""
     return -(-rows // batch_size)
 
 
 def _rows_of(settings: Settings, rows: int, seed: int, world: World) -> Callable[[int], tuple[np.ndarray, int]]:
-    """From a step to this worker's rows (b,), and how many rows the step has over all workers."""
+    """The function from step to this worker's rows (b,) and the number of rows over all workers."""
     check_shared(settings.batch_size, world.size)
-    a_round = steps_of_epoch(rows, settings.batch_size)
+    steps_per_epoch = steps_of_epoch(rows, settings.batch_size)
 
     @lru_cache(maxsize=1)
     def order(epoch: int) -> np.ndarray:
@@ -88,9 +88,9 @@ def _rows_of(settings: Settings, rows: int, seed: int, world: World) -> Callable
             return np.arange(rows)
         return numpy_stream(seed, "data", "order", epoch).permutation(rows)
 
-    def drawn(step: int) -> tuple[np.ndarray, int]:
-        epoch, place = divmod(step, a_round)
-        of_all = order(epoch)[place * settings.batch_size : (place + 1) * settings.batch_size]
-        return of_all[world.rank :: world.size], len(of_all)
+    def rows_at(step: int) -> tuple[np.ndarray, int]:
+        epoch, place = divmod(step, steps_per_epoch)
+        batch = order(epoch)[place * settings.batch_size : (place + 1) * settings.batch_size]
+        return batch[world.rank :: world.size], len(batch)
 
-    return drawn
+    return rows_at

@@ -1,4 +1,4 @@
-"""What stands still in training, and the proof that it did."""
+"""Freezing of parameters, and the check that training left them unchanged."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from trainers.defsent.encoder import WordEncoder
 
 
-class Moved(TrainerError):
-    """Weights that were to stand still are not as they were."""
+class FrozenWeightsChanged(TrainerError):
+    """Training changed weights that were frozen."""
 
 
 def freeze(model: WordEncoder, policy: str) -> None:
-    """Take from training what the policy holds (`Settings.freeze`); the others are to be trained.
+    """Freeze the parameters that the policy names (`Settings.freeze`); make all others trainable.
 
-    ValueError for an architecture without an embedding module. "head" and "head+embeddings" keep the decoder
-    shared with the word embeddings, so both stand still. Dropout stays on in a frozen embedding module, as in the
-    authors' code.
+    "head" and "head+embeddings" keep the decoder shared with the word embeddings, so both are frozen. Dropout
+    stays on in a frozen embedding module, as in the authors' code. Raises ValueError for "head+embeddings" on an
+    architecture without an embedding module.
     """
     if policy in ("head_untied", "none"):
         model.head.untie()
@@ -40,7 +40,7 @@ def freeze(model: WordEncoder, policy: str) -> None:
 
 
 def digest_of_frozen(model: nn.Module) -> str:
-    """sha256 over name and bytes of every parameter that is not trained."""
+    """sha256 over name and bytes of every frozen parameter."""
     total = hashlib.sha256()
     for name, parameter in sorted(model.named_parameters()):
         if not parameter.requires_grad:
@@ -50,12 +50,14 @@ def digest_of_frozen(model: nn.Module) -> str:
 
 
 def check_frozen(model: nn.Module, before: str) -> None:
-    """Moved unless the frozen parameters are byte for byte those of `before`."""
+    """Raise FrozenWeightsChanged unless the digest of the frozen parameters still is `before`."""
     after = digest_of_frozen(model)
     if after != before:
-        raise Moved(f"frozen weights changed in training: sha256 {before[:12]} before, {after[:12]} after")
+        raise FrozenWeightsChanged(
+            f"frozen weights changed in training: sha256 {before[:12]} before, {after[:12]} after"
+        )
 
 
 def trainable(model: nn.Module) -> int:
-    """How many numbers training may change."""
+    """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -1,4 +1,4 @@
-"""The head that names words: a masked-LM's transform and decoder, applied to the vector of a whole sentence.
+"""The word-prediction head: a masked-LM's transform and decoder, applied to a sentence vector.
 
     logits = D · LayerNorm(gelu(W u + b)) + c
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeadLayout:
-    """Where an architecture keeps its head. The decoder's matrix is that of the word embeddings."""
+    """Names of an architecture's head modules. The decoder's matrix is that of the word embeddings."""
 
     dense: str
     norm: str
@@ -36,7 +36,7 @@ _BERT = HeadLayout(
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
 )
 _ROBERTA = HeadLayout("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
-# By model_type. An architecture that is not here has another head: it is refused, never guessed by its names.
+# By model_type. Other architectures are refused, as their heads may compute something else under the same names.
 LAYOUTS: Mapping[str, HeadLayout] = {
     "bert": _BERT,
     "camembert": _ROBERTA,
@@ -46,7 +46,7 @@ LAYOUTS: Mapping[str, HeadLayout] = {
 
 
 class Transform(nn.Module):
-    """u -> LayerNorm(gelu(W u + b)), with the exact gelu."""
+    """u -> LayerNorm(gelu(W u + b)), with exact gelu."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Transform(nn.Module):
 
 
 class PredictionHead(nn.Module):
-    """Sentence vectors to the logits of every word. transform and bias are None where a head has neither."""
+    """Maps sentence vectors to logits over the vocabulary. transform and bias are None for a head without them."""
 
     def __init__(self, decoder: nn.Parameter, transform: Transform | None, bias: nn.Parameter | None) -> None:
         super().__init__()
@@ -68,18 +68,18 @@ class PredictionHead(nn.Module):
         self.bias = bias
 
     def forward(self, u: Tensor) -> Tensor:
-        """(N, D) -> (N, V), in float32 whatever surrounds it: 30,000 classes are too many for half precision."""
+        """(N, D) -> (N, V), in float32 even under autocast: 30,000 classes are too many for half precision."""
         with torch.autocast(u.device.type, enabled=False):
             return F.linear(self.transformed(u.float()), self.decoder, self.bias)
 
     def transformed(self, u: Tensor) -> Tensor:
-        """What the decoder multiplies. (N, D) -> (N, D)."""
+        """The decoder's input. (N, D) -> (N, D)."""
         return u if self.transform is None else self.transform(u)
 
     def untie(self) -> None:
-        """Give the head a decoder of its own, equal to what it shared.
+        """Replace the decoder, which is the word embeddings, by a copy of it.
 
-        Loading a tied checkpoint as untied instead leaves the decoder at random in transformers 5.23.
+        In transformers 5.23, loading a tied checkpoint as untied would leave the decoder at random.
         """
         shared = self.decoder
         self.decoder = nn.Parameter(shared.detach().clone())
@@ -87,14 +87,14 @@ class PredictionHead(nn.Module):
 
 
 def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
-    """The masked-LM head in this folder over the encoder's own embeddings.
+    """The masked-LM head in this folder, with the encoder's word embeddings as decoder.
 
-    ValueError when the architecture's head is not known, and when the folder has none.
+    Raises ValueError if the architecture's head is not known or the folder has none.
     """
     layout = layout_of(encoder.backbone.config, folder)
     model, missing = load_masked_lm(folder)
     if any(name.startswith((layout.dense, layout.norm, layout.bias)) for name in missing):
-        raise ValueError(without_head(folder))
+        raise ValueError(missing_head(folder))
     embeddings = embeddings_of(encoder)
     decoder = model.get_output_embeddings().weight.to(embeddings.device)
     assert torch.equal(decoder, embeddings), "the decoder is not the word embeddings"
@@ -106,7 +106,7 @@ def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
 
 
 def untrained_head(encoder: Encoder, stream: torch.Generator) -> PredictionHead:
-    """A transform as torch initialises its layers, drawn from `stream`, and a bias of zeros."""
+    """A head with torch's initial transform, drawn from `stream`, and a bias of zeros."""
     embeddings = embeddings_of(encoder)
     transform = Transform(encoder.width, getattr(encoder.backbone.config, "layer_norm_eps", 1e-12))
     draw_linear(transform.dense, stream)
@@ -114,12 +114,12 @@ def untrained_head(encoder: Encoder, stream: torch.Generator) -> PredictionHead:
 
 
 def tied_head(encoder: Encoder) -> PredictionHead:
-    """The word embeddings alone: logits = E u."""
+    """A head of the word embeddings alone: logits = E u."""
     return PredictionHead(embeddings_of(encoder), None, None)
 
 
 def embeddings_of(encoder: Encoder) -> nn.Parameter:
-    """The matrix of word embeddings, (V, D), the very parameter. ValueError when its rows are not as wide as u."""
+    """The encoder's parameter of word embeddings, (V, D). Raises ValueError if D is not the width of u."""
     weight: Any = encoder.backbone.get_input_embeddings().weight
     if weight.shape[1] != encoder.width:
         raise ValueError(
@@ -130,7 +130,7 @@ def embeddings_of(encoder: Encoder) -> nn.Parameter:
 
 
 def layout_of(config: Any, folder: Path) -> HeadLayout:
-    """Where this architecture keeps its head. ValueError for one that is not known."""
+    """The head layout of this architecture. Raises ValueError for an unknown one."""
     if config.model_type not in LAYOUTS or getattr(config, "hidden_act", "gelu") != "gelu":
         raise ValueError(
             f"train.head_source = 'pretrained', and {folder.name} is a {config.model_type} model\n"
@@ -140,8 +140,8 @@ def layout_of(config: Any, folder: Path) -> HeadLayout:
     return LAYOUTS[config.model_type]
 
 
-def without_head(folder: Path) -> str:
-    """The complaint about a backbone that is a bare encoder."""
+def missing_head(folder: Path) -> str:
+    """The error message for a backbone without a masked-LM head."""
     return (
         f"train.head_source = 'pretrained', and {folder} has no masked-LM head\n"
         "  accepted: a backbone that kept its head, or head_source mlm_fit, tied_only or random, which are not the"
@@ -150,7 +150,7 @@ def without_head(folder: Path) -> str:
 
 
 def has_head(folder: Path, layout: HeadLayout) -> bool:
-    """Whether the weights in this folder hold a head, by their names alone: nothing is loaded."""
+    """True if the weights in this folder include a head; reads only their names."""
     from safetensors import safe_open
 
     for file in folder.glob("model*.safetensors"):

@@ -1,7 +1,7 @@
 """A word-prediction head for a backbone that has none, fitted on masked words of the training definitions.
 
-The backbone stands still, so this is a fit on cached features: mask once, encode once, train the head on the
-states of the masked tokens. It is done once for all runs of a backbone and a corpus.
+The backbone is frozen, so texts are masked and encoded once, and the head is trained on the states of the masked
+tokens. All runs of a backbone and corpus share one fit.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from trainers.encoders.encoder import Encoder
 
 FORMAT = 1  # raised whenever the same texts and settings would give another head
-SEED = 0  # of every draw: the head belongs to the backbone, not to a run
-MASKED = 2  # tokens of a text
-TO_MASK, TO_RANDOM = 0.8, 0.1  # the rest stay as they are
+SEED = 0  # of every draw, as runs of all seeds share the head
+MASKED = 2  # tokens per text, at most
+TO_MASK, TO_RANDOM = 0.8, 0.1  # shares of the chosen tokens; the rest is left unchanged
 HELD_OUT = 0.05  # of the masked tokens
 LEARNING_RATE, WEIGHT_DECAY, BATCH, WARMUP = 1e-3, 0.01, 256, 0.1
 SMOOTHING = 0.1  # added to the count of every word in the bias
 PORTION = 4096  # texts encoded at once
-TIMES = 2.0  # a head must be so much better than always saying the most frequent word
+LEAST_RATIO = 2.0  # least accuracy of a usable head, as a multiple of always predicting the most frequent word
 FILE, ABOUT = "head.safetensors", "about.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadFit:
-    """How well a head names masked words it was not fitted on; most_frequent: share of their most frequent one."""
+    """Accuracy and loss of a head on held-out masked words. most_frequent: share of the most frequent of them."""
 
     texts: int
     targets: int
@@ -54,11 +54,11 @@ class HeadFit:
 
     @property
     def usable(self) -> bool:
-        return self.accuracy >= TIMES * self.most_frequent
+        return self.accuracy >= LEAST_RATIO * self.most_frequent
 
 
 def check_maskable(folder: Path) -> None:
-    """ValueError for a backbone whose tokenizer has no token to hide a word behind."""
+    """Raise ValueError for a backbone whose tokenizer has no mask token."""
     if tokenizer_in(folder).mask_token_id is None:
         raise ValueError(
             f"train.head_source = 'mlm_fit', and the tokenizer of {folder.name} has no mask token\n"
@@ -69,10 +69,10 @@ def check_maskable(folder: Path) -> None:
 def fitted_head(
     encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int
 ) -> tuple[PredictionHead, HeadFit]:
-    """The head for this backbone and these texts, from the cache or, once, from a fit.
+    """The head for this backbone and these texts, read from the cache or fitted.
 
-    texts: training definitions and plain text; never what dev, test or an STS task holds. ValueError when the
-    fitted head hardly beats the most frequent word.
+    texts: training definitions and plain text, without texts of dev, test or STS tasks. Raises ValueError if the
+    fitted head is not `usable`.
     """
     digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()
     key = key_of(
@@ -102,7 +102,8 @@ def fitted_head(
         raise ValueError(
             f"train.head_source = 'mlm_fit': the head fitted on {fitted.texts} texts names {fitted.accuracy:.3f}"
             f" of held-out masked words, and always saying the most frequent one {fitted.most_frequent:.3f}\n"
-            f"  accepted: at least {TIMES:g} times as many; more mlm_texts, more mlm_epochs, or data.plain_text"
+            f"  accepted: at least {LEAST_RATIO:g} times as many; more mlm_texts, more mlm_epochs, or"
+            " data.plain_text"
         )
     head = untrained_head(encoder, torch_stream(SEED, "mlm", "init"))
     head.load_state_dict(load_file(place / FILE), strict=False)
@@ -110,11 +111,11 @@ def fitted_head(
 
 
 def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[PredictionHead, HeadFit]:
-    """Fit transform and bias; the encoder and the decoder stand still. AdamW, warm-up, then linearly to 0."""
+    """Fit transform and bias; encoder and decoder are frozen. AdamW with linear warm-up and decay to 0."""
     states, targets = masked_states(encoder, texts)
     order = torch.from_numpy(numpy_stream(SEED, "mlm", "held out").permutation(len(targets)))
-    out = max(1, round(HELD_OUT * len(targets)))
-    held, kept = order[:out], order[out:]
+    count = max(1, round(HELD_OUT * len(targets)))
+    held, kept = order[:count], order[count:]
     head = untrained_head(encoder, torch_stream(SEED, "mlm", "init")).to(encoder.device)
     assert head.transform is not None
     assert head.bias is not None
@@ -122,10 +123,10 @@ def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[Pr
     with torch.no_grad():
         head.bias.copy_((counts / counts.sum()).log())
     decoder = head.decoder.detach()
-    learnt = [*head.transform.parameters(), head.bias]
+    trained = [*head.transform.parameters(), head.bias]
     groups = [
-        {"params": [one for one in learnt if one.ndim > 1], "weight_decay": WEIGHT_DECAY},
-        {"params": [one for one in learnt if one.ndim == 1], "weight_decay": 0.0},
+        {"params": [parameter for parameter in trained if parameter.ndim > 1], "weight_decay": WEIGHT_DECAY},
+        {"params": [parameter for parameter in trained if parameter.ndim == 1], "weight_decay": 0.0},
     ]
     batches = -(-len(kept) // BATCH)
     steps = epochs * batches
@@ -151,6 +152,7 @@ def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[Pr
 
 
 def _held_out(head: PredictionHead, states: Tensor, targets: Tensor, held: Tensor) -> tuple[float, float]:
+    """Accuracy and mean cross-entropy on the rows `held`."""
     right, loss = 0, 0.0
     with torch.inference_mode():
         for rows in held.split(BATCH):
@@ -161,32 +163,32 @@ def _held_out(head: PredictionHead, states: Tensor, targets: Tensor, held: Tenso
 
 
 def masked_states(encoder: Encoder, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """States of the masked tokens of these texts, and what stood there. -> (K, D), (K,)."""
+    """States of the masked tokens of these texts, and their true ids. -> (K, D), (K,)."""
     states, targets = [], []
     for start in range(0, len(texts), PORTION):
         tokens = encoder.tokenise(texts[start : start + PORTION])
-        masked, at = mask_tokens(
+        masked, places = mask_tokens(
             tokens, encoder.tokenizer, encoder.backbone.config.vocab_size, numpy_stream(SEED, "mlm", "mask", start)
         )
-        states.append(encoder.states(masked)[torch.from_numpy(at).to(encoder.device)].clone())
-        targets.append(torch.from_numpy(tokens.ids[at]))
+        states.append(encoder.states(masked)[torch.from_numpy(places).to(encoder.device)].clone())
+        targets.append(torch.from_numpy(tokens.ids[places]))
     return torch.cat(states), torch.cat(targets).to(encoder.device)
 
 
 def mask_tokens(
     tokens: Tokens, tokenizer: PreTrainedTokenizerBase, vocabulary: int, draw: np.random.Generator
 ) -> tuple[Tokens, np.ndarray]:
-    """The texts with up to MASKED of their own tokens hidden, and which these are, ascending. -> Tokens, (K,).
+    """The texts with up to MASKED tokens each replaced, and the ascending places of these. -> Tokens, (K,).
 
-    Of the chosen 80 % become the mask token, 10 % any entry of the vocabulary, 10 % stay.
+    Of the chosen tokens 80 % become the mask token, 10 % a random entry of the vocabulary, and 10 % stay.
     """
     own = own_tokens(tokens, tokenizer)
     text = np.repeat(np.arange(len(tokens)), tokens.lengths)[own]
     order = np.lexsort((draw.random(len(own)), text))  # texts in order, a random order within each
-    at = np.sort(own[order[within(np.bincount(text, minlength=len(tokens))) < MASKED]])
-    fate, other = draw.random(len(at)), draw.integers(0, vocabulary, len(at))
+    places = np.sort(own[order[within(np.bincount(text, minlength=len(tokens))) < MASKED]])
+    fate, random = draw.random(len(places)), draw.integers(0, vocabulary, len(places))
     ids = tokens.ids.copy()
-    ids[at] = np.where(
-        fate < TO_MASK, tokenizer.mask_token_id, np.where(fate < TO_MASK + TO_RANDOM, other, ids[at])
+    ids[places] = np.where(
+        fate < TO_MASK, tokenizer.mask_token_id, np.where(fate < TO_MASK + TO_RANDOM, random, ids[places])
     )
-    return Tokens(ids, tokens.lengths, tokens.truncated), at
+    return Tokens(ids, tokens.lengths, tokens.truncated), places

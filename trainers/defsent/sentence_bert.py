@@ -29,7 +29,7 @@ def pair_features(u: Tensor, v: Tensor) -> Tensor:
 
 
 class SiameseEncoder(nn.Module):
-    """Premises and hypotheses, one after the other, to the logits of LABELS.
+    """Maps b premises followed by b hypotheses to logits over LABELS.
 
     Departure: the classifier has a bias, which the formula lacks and the original library has.
     """
@@ -37,19 +37,19 @@ class SiameseEncoder(nn.Module):
     def __init__(self, model: WordEncoder, stream: torch.Generator) -> None:
         super().__init__()
         encoder = self.encoder = model.encoder
-        self.head = model.head  # no part of forward: ZeRO 3 gathers for a look what is part of the module alone
+        self.head = model.head  # unused here; under ZeRO 3, `world.look` needs it gathered with this module
         self.classifier = nn.Linear(3 * encoder.width, len(LABELS))
         draw_linear(self.classifier, stream)
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """2 N texts -> (N, 3), float32."""
+        """2 b texts -> (b, 3), float32."""
         u, v = self.encoder.pooled(tokens).chunk(2)
         with torch.autocast(u.device.type, enabled=False):
             return self.classifier(pair_features(u.float(), v.float()))
 
 
 def inference_loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor]:
-    """Cross-entropy of the label, mean over the step's pairs; without gradient the share that is right."""
+    """Mean cross-entropy of the labels over the step's pairs; and the accuracy, without gradient."""
     logits = encode(batch.tokens)[: len(batch.target)]  # (b, 3)
     target = moved(batch.target, logits.device)
     share = world.size / batch.rows_of_all

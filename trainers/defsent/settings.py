@@ -1,4 +1,4 @@
-"""What a defsent study may set, and which of it can change a result.
+"""The settings of a defsent study, and which of them can change a result.
 
 Defaults: DefSent (Tsukagoshi et al.), BERT-base with [CLS]; sections and tables beside them are the paper's, and
 "code" is that of its authors. Arms are settings: defsent {}, defsent-mean {readout: mean, lr_exponent: 3.5},
@@ -20,22 +20,22 @@ UNIT_RATE = 1e-6  # the paper's rates are powers of two of it
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The `train:` block of a defsent study. ValueError names a field whose value is not accepted.
+    """The `train:` block of a defsent study. Raises ValueError naming a field whose value is not accepted.
 
-    objective: name the word of a definition, or tell the inference of a sentence pair (Sentence-BERT: softmax over
-    [u; v; |u - v|], with a linear warm-up and decay, on every weight). head_source: where the head that names
-    words is from.
-      pretrained  the backbone's own masked-LM head: what the paper has
+    objective: predict the word of a definition, or the label of a sentence pair (Sentence-BERT: softmax over
+    [u; v; |u - v|], with a linear warm-up and decay, training all weights). head_source: the origin of the
+    word-prediction head.
+      pretrained  the backbone's own masked-LM head, as in the paper
       mlm_fit     a head fitted on the frozen backbone, by masked words of the training definitions
       tied_only   no transform: the score of a word is its embedding times the sentence vector
-      random      a transform that nobody trained, the control
-    freeze: "head" also holds the word embeddings, which the head shares; "head+embeddings" the whole embedding
-    module (what the authors' code does); "head_untied" the head alone, with a copy of the embeddings; "none"
-    trains all, untied. learning_rate: None for 2^lr_exponent · 1e-6. batch_size: texts (pairs) a step over all
-    workers. steps: None for epochs. matched_budget (inference alone): as many steps as one epoch of definitions
-    has. order: of definitions, permuted by the seed or as in the file, all those of a word side by side (the
-    authors'); sentence pairs are always permuted.
-    mlm_texts: how many definitions the fitted head reads, None for all; mlm_epochs: how often.
+      random      an untrained transform, as a control
+    freeze: "head" includes the word embeddings, which the head shares; "head+embeddings" the whole embedding
+    module (as the authors' code); "head_untied" the head alone, with a copy of the embeddings; "none" trains all,
+    untied. learning_rate: None for 2^lr_exponent · 1e-6. batch_size: texts (pairs) per step over all workers.
+    steps: None for epochs. matched_budget (inference only): as many steps as one epoch of definitions. order: of
+    definitions, shuffled by the seed, or as in the file, where those of a word are adjacent (as the authors);
+    sentence pairs are always shuffled. mlm_texts: number of definitions that mlm_fit reads, None for all;
+    mlm_epochs: its epochs.
     """
 
     train: bool = True
@@ -65,12 +65,12 @@ class Settings:
 
     @property
     def ordered(self) -> Literal["shuffled", "file"]:
-        """How rows are drawn. A file of pairs is written premise by premise: `order` is of definitions alone."""
+        """The order of rows. Pairs, whose file lists them premise by premise, are always shuffled."""
         return self.order if self.objective == "definitions" else "shuffled"
 
     @property
     def rate(self) -> float:
-        """The learning rate after the warm-up."""
+        """The peak learning rate, after the warm-up."""
         return 2**self.lr_exponent * UNIT_RATE if self.learning_rate is None else self.learning_rate
 
 
@@ -81,11 +81,11 @@ OF_INFERENCE = frozenset({"matched_budget"})
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The settings that can change the result: an untrained arm keeps its readout, its head and how much it
-    reads. The default rate is told by its exponent, however an arm says it."""
-    usual = Settings()
-    if settings.rate == usual.rate:
-        settings = replace(settings, lr_exponent=usual.lr_exponent, learning_rate=None)
+    """The settings that can change the result. For an untrained arm these are its readout, head and max_length.
+    The default rate is always given by its exponent."""
+    default = Settings()
+    if settings.rate == default.rate:
+        settings = replace(settings, lr_exponent=default.lr_exponent, learning_rate=None)
     kept = asdict(settings) | {"order": settings.ordered}
     left_out = {"learning_rate" if settings.learning_rate is None else "lr_exponent"}
     left_out |= OF_INFERENCE if settings.objective == "definitions" else OF_DEFINITIONS

@@ -1,4 +1,4 @@
-"""Sentence embeddings from definitions: a definition's vector, through the model's own head, should name its word.
+"""Sentence embeddings from definitions: a definition's vector is trained to predict its word through an LM head.
 
 Method: DefSent (Tsukagoshi et al.), section 2.3. Comparison arm: Sentence-BERT, section 2.2.
 """
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 
 def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
-    """The encoder of these settings, untrained, from a backbone's folder, or a model as one of this family saved
-    it.
+    """An untrained encoder with these settings from a backbone's folder, or a saved model of this family.
 
-    A head at random is the one of seed 0. ValueError when the backbone cannot give the head, and for a fitted
-    head, which needs a corpus.
+    A random head is that of seed 0. Raises ValueError if the backbone lacks the head, and for a fitted head, which
+    needs a corpus.
     """
     from trainers.defsent.encoder import RECORD, WordEncoder
     from trainers.engine import loop
@@ -39,7 +38,7 @@ def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
         model.encoder.precision = world.precision
         return model.to(world.device)
     loop.reset_process(0, world)
-    encoder = _opened(settings, folder, world)
+    encoder = _load_encoder(settings, folder, world)
     head = head_of(settings, encoder, folder, (), 0)[0]
     return WordEncoder(encoder, head, {"head_source": settings.head_source}).to(world.device).eval()
 
@@ -47,23 +46,23 @@ def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
 def fit(
     settings: Settings, backbone: Path, corpus: DefsentCorpus, seed: int, world: World
 ) -> tuple[WordEncoder, list[Progress]]:
-    """Train an encoder from this backbone; of an untrained arm only its head is fitted, and the curve is empty.
+    """Train an encoder from this backbone. An untrained arm at most fits its head, and its curve is empty.
 
-    Raises ValueError when settings and backbone or corpus do not go together, Diverged, and Moved when a weight
-    that was to stand still did not.
+    Raises ValueError if settings, backbone and corpus do not go together; FrozenWeightsChanged; and as
+    `engine.loop.fit`.
     """
     from trainers.defsent.encoder import WordEncoder
     from trainers.defsent.vocabulary import words_known
     from trainers.engine import loop
 
     loop.reset_process(seed, world)
-    encoder = _opened(settings, backbone, world)
+    encoder = _load_encoder(settings, backbone, world)
     pieces, kept = words_known(encoder.tokenizer, corpus, backbone.name)
     texts = [*corpus.rows["train"].definitions.take(kept.rows[: settings.mlm_texts]), *corpus.plain_texts]
-    head, told = head_of(settings, encoder, backbone, texts, seed)
+    head, about_head = head_of(settings, encoder, backbone, texts, seed)
     about: dict[str, Any] = {
         "head_source": settings.head_source,
-        **told,
+        **about_head,
         "training definitions": len(kept.rows),
         "left out for their definition": kept.dropped,
         **{f"{name} definitions that training repeats": count for name, count in kept.repeated.items()},
@@ -77,7 +76,8 @@ def fit(
     return model.eval(), curve
 
 
-def _opened(settings: Settings, folder: Path, world: World) -> Encoder:
+def _load_encoder(settings: Settings, folder: Path, world: World) -> Encoder:
+    """The encoder in this folder, whose tokenizer reads a text's first word like any other."""
     from trainers.defsent.vocabulary import with_leading_space
     from trainers.encoders.encoder import Encoder
 
@@ -91,9 +91,9 @@ def _opened(settings: Settings, folder: Path, world: World) -> Encoder:
 def head_of(
     settings: Settings, encoder: Encoder, backbone: Path, texts: Sequence[str], seed: int
 ) -> tuple[PredictionHead, dict[str, Any]]:
-    """The head of these settings, and what is to be said of it. texts: what a fit may read.
+    """The head of these settings, and facts about it for `WordEncoder.about`. texts: the texts for "mlm_fit".
 
-    ValueError when the backbone cannot give it.
+    Raises ValueError if the backbone lacks the head, or a fit has no texts.
     """
     from dataclasses import asdict
 
@@ -116,9 +116,10 @@ def head_of(
 
 
 def warm_then_constant(step: int, *, warmup: float) -> float:
-    """Share of the rate at a step counted from 0: step / warmup, then 1 for good. The first update moves nothing.
+    """Factor of the learning rate at a step: step / warmup, then constantly 1. The first update has factor 0.
 
-    warmup: a tenth of the steps, not rounded. The authors' code; the paper says linear warm-up and no more.
+    step counts from 0; warmup, in steps, is not rounded. Source: the authors' code; the paper says only "linear
+    warm-up".
     """
     return min(1.0, step / warmup) if warmup > 0 else 1.0
 
@@ -165,9 +166,9 @@ def _train_on_definitions(
 
 
 def loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor]:
-    """The one term of a step: cross-entropy of the word over the whole vocabulary, mean over the definitions.
+    """The one term of a step: mean cross-entropy of the definitions' words over the whole vocabulary.
 
-    Gradients are averaged over workers, and each divides by the count over all of them.
+    The engine averages over workers, so each multiplies by their number and divides by the rows of all workers.
     """
     import torch.nn.functional as F
 
@@ -175,14 +176,14 @@ def loss(encode: Encode, batch: LabelledBatch, world: World) -> dict[str, Tensor
 
     logits = encode(batch.tokens)[: len(batch.target)]  # (b, V)
     target = moved(batch.target, logits.device)
-    missed = F.cross_entropy(logits, target, reduction="sum")
-    return {"word_prediction": world.size * missed / batch.rows_of_all}
+    total = F.cross_entropy(logits, target, reduction="sum")
+    return {"word_prediction": world.size * total / batch.rows_of_all}
 
 
 def _train_on_inferences(
     settings: Settings, model: WordEncoder, corpus: DefsentCorpus, definitions: int, seed: int, world: World
 ) -> list[Progress]:
-    """Sentence-BERT: the whole encoder learns, and its classifier, which is then thrown away."""
+    """Train Sentence-BERT: the whole encoder, and a classifier that is then discarded."""
     from trainers.defsent.batches import inference_batches, steps_of_epoch
     from trainers.defsent.sentence_bert import SiameseEncoder, inference_loss
     from trainers.engine import loop
@@ -219,6 +220,6 @@ def _train_on_inferences(
 
 
 def _adam(settings: Settings, model: nn.Module) -> list[dict[str, Any]]:
-    """What learns, as one group. Without decay AdamW is Adam; a decayed weight would move without a gradient."""
-    learning = [one for one in model.parameters() if one.requires_grad]
-    return [{"params": learning, "lr": settings.rate, "weight_decay": 0.0}]
+    """The trainable parameters as one group without weight decay, for which AdamW is Adam."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return [{"params": trained, "lr": settings.rate, "weight_decay": 0.0}]

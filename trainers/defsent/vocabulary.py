@@ -1,4 +1,4 @@
-"""Words as single entries of a vocabulary, and the space that a byte-level vocabulary wants before them."""
+"""Words as single entries of a vocabulary, and the leading space that a byte-level vocabulary expects."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PROBE = "word"
 
 
 def with_leading_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokenizer as it reads the first word of every text like a word inside of one; changed in place.
+    """Make the tokenizer read the first word of a text like any later word. Changes it in place and returns it.
 
-    Byte-level BPE keeps "good" and " good" apart, and its entries for whole words begin with the space. What is
-    set here is saved with the tokenizer: definitions, sentences and whoever loads the model later read alike. The
-    keyword add_prefix_space of transformers alone does not do: generic fast tokenizers note it and go on as
-    before. WordPiece and SentencePiece need nothing. ValueError for one that does not tell its rules.
+    Byte-level BPE distinguishes "good" and " good", and its entries for whole words begin with the space. The
+    change is saved with the tokenizer, so it also holds for a model that is loaded later. The keyword
+    add_prefix_space of transformers is not enough: generic fast tokenizers record and ignore it. WordPiece and
+    SentencePiece need no change. Raises ValueError for a tokenizer that is not fast.
     """
     if not tokenizer.is_fast:
         raise ValueError(
@@ -36,41 +36,41 @@ def with_leading_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenize
         )
     backend = tokenizer.backend_tokenizer
     state = json.loads(backend.to_str())
-    levels = [node for node in _nodes(state["pre_tokenizer"]) if node.get("type") == "ByteLevel"]
-    if not levels:
+    byte_levels = [node for node in _nodes(state["pre_tokenizer"]) if node.get("type") == "ByteLevel"]
+    if not byte_levels:
         return tokenizer
-    for node in levels:
+    for node in byte_levels:
         node["add_prefix_space"] = True
     backend.pre_tokenizer = type(backend).from_str(json.dumps(state)).pre_tokenizer
     tokenizer.add_prefix_space = True
     tokenizer.init_kwargs["add_prefix_space"] = True
     ids = tokenizer(PROBE, add_special_tokens=False)["input_ids"]
-    said = str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
-    assert said.startswith(" "), f"the tokenizer reads {PROBE!r} as {said!r}"
+    decoded = str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
+    assert decoded.startswith(" "), f"the tokenizer reads {PROBE!r} as {decoded!r}"
     return tokenizer
 
 
 def _nodes(state: Any) -> list[dict[str, Any]]:
-    """A pre-tokenizer with the parts of a sequence."""
+    """The states of a pre-tokenizer and, if it is a sequence, of all its parts."""
     if state is None:
         return []
     return [state, *(node for part in state.get("pretokenizers", ()) for node in _nodes(part))]
 
 
 def word_pieces(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> np.ndarray:
-    """The one entry that each word is, -1 for none; read by the tokenizer, never looked up. -> (N,) int64."""
+    """The id of each word that the tokenizer reads as one entry, -1 for others. -> (N,) int64."""
     distinct = list(dict.fromkeys(words))
     if not distinct:
         return np.zeros(0, np.int64)
     ids = tokenizer(distinct, add_special_tokens=False, return_attention_mask=False)["input_ids"]
-    of = dict(zip(distinct, pieces_of(ids, tokenizer.unk_token_id).tolist(), strict=True))
-    return np.array([of[word] for word in words], np.int64)
+    piece_of = dict(zip(distinct, pieces_of(ids, tokenizer.unk_token_id).tolist(), strict=True))
+    return np.array([piece_of[word] for word in words], np.int64)
 
 
 def words_known(
     tokenizer: PreTrainedTokenizerBase, corpus: DefsentCorpus, backbone: str
 ) -> tuple[dict[str, np.ndarray], Kept]:
-    """The `piece_table`, and the training rows that it leaves. ValueError where it leaves none."""
+    """The `piece_table`, and the training rows whose words are entries. Raises ValueError if there are none."""
     pieces = piece_table(tokenizer, corpus)
     kept = kept_rows(corpus, pieces)
     if not len(kept.rows):
@@ -82,9 +82,9 @@ def words_known(
 
 
 def piece_table(tokenizer: PreTrainedTokenizerBase, corpus: DefsentCorpus) -> dict[str, np.ndarray]:
-    """By split the entry of each row's word, -1 for none; kept in the cache, since 150,000 words take seconds.
+    """Split -> the entry of each row's word, -1 for none. It is cached, as 150,000 words take seconds.
 
-    Named by the tokenizer's rules, so that a vocabulary, its case or its leading space each have their table.
+    The cache key includes the tokenizer's rules: vocabulary, case and leading space each change the table.
     """
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     rules = {name: part for name, part in state.items() if name not in ("truncation", "padding")}

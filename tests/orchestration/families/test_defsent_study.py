@@ -66,7 +66,7 @@ def without_mask_token(folder: Path) -> None:
 @pytest.fixture(autouse=True)
 def own_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(place / "cache"))
-    monkeypatch.setattr("trainers.defsent.mlm_fit.TIMES", 0.0)
+    monkeypatch.setattr("trainers.defsent.mlm_fit.LEAST_RATIO", 0.0)
 
 
 @pytest.fixture

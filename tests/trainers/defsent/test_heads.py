@@ -14,7 +14,7 @@ from tests.tiny import tiny_backbone
 from tests.trainers.masked_lm import SHAPES, masked_lm
 from trainers.defsent import heads
 from trainers.defsent.encoder import WordEncoder
-from trainers.defsent.freezing import Moved, check_frozen, digest_of_frozen, freeze, trainable
+from trainers.defsent.freezing import FrozenWeightsChanged, check_frozen, digest_of_frozen, freeze, trainable
 from trainers.encoders.encoder import Encoder
 from trainers.engine.streams import torch_stream
 
@@ -125,7 +125,7 @@ def test_a_frozen_weight_that_moves_is_found(folder: Path):
     check_frozen(model, before)
     with torch.no_grad():
         model.head.bias[3] += 1e-6
-    with pytest.raises(Moved, match="frozen weights changed"):
+    with pytest.raises(FrozenWeightsChanged, match="frozen weights changed"):
         check_frozen(model, before)
 
 

@@ -17,7 +17,7 @@ from tests.trainers.masked_lm import SHAPES, definitions, masked_lm
 from tests.workers import together
 from trainers.defsent.batches import definition_batches, inference_batches, steps_of_epoch
 from trainers.defsent.encoder import WordEncoder
-from trainers.defsent.freezing import Moved
+from trainers.defsent.freezing import FrozenWeightsChanged
 from trainers.defsent.mlm_fit import mask_tokens, masked_states
 from trainers.defsent.settings import Settings, defining
 from trainers.defsent.training import fit, loss, read
@@ -207,7 +207,7 @@ def test_a_frozen_weight_that_moves_fails_the_run(bert: Path, monkeypatch: pytes
         return curve
 
     monkeypatch.setattr(loop, "fit", meddling)
-    with pytest.raises(Moved):
+    with pytest.raises(FrozenWeightsChanged):
         fit(SHORT, bert, CORPUS, 0, World())
 
 
@@ -286,7 +286,7 @@ def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monk
     made = []
     whole = mlm_fit.fit_head
     monkeypatch.setattr(mlm_fit, "fit_head", lambda *given, **options: made.append(1) or whole(*given, **options))
-    monkeypatch.setattr(mlm_fit, "TIMES", 0.0)
+    monkeypatch.setattr(mlm_fit, "LEAST_RATIO", 0.0)
     settings = replace(SHORT, head_source="mlm_fit", mlm_epochs=2, train=False)
     one, none = fit(settings, bare, CORPUS, 0, World())
     other, _ = fit(replace(settings, readout="cls"), bare, CORPUS, 1, World())
@@ -320,7 +320,7 @@ def test_the_fitted_head_reads_training_definitions_alone(bare: Path, monkeypatc
 
 
 def test_a_head_that_knows_little_is_refused_with_both_numbers(bare: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainers.defsent.mlm_fit.TIMES", 1e9)
+    monkeypatch.setattr("trainers.defsent.mlm_fit.LEAST_RATIO", 1e9)
     with pytest.raises(
         ValueError, match=r"names 0\.\d+ of held-out masked words, and always .* 0\.\d+\n  accepted: "
     ):
