@@ -1,7 +1,7 @@
-"""The two adapters on frozen embeddings, for a whole stack of models: one bends vectors, one corrects pair scores.
+"""The two adapters on frozen embeddings, for a stack of models: one changes vectors, one corrects pair scores.
 
 Source: Hwang 2026, sections 3.1, 3.2 and 3.4. M models, R rows, d inputs, d_h working width, m hidden units.
-The first layers of the two heads are one matrix: they read the same features, so one product serves both.
+The first layers of the two heads read the same features and are stored as one matrix, for one product.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from trainers.difficulty.stack_arithmetic import Layout, affine, layer_norm, one_output
 
 Parameters = Mapping[str, Tensor]
-CACHED_PAIRS = 1024  # of 512 to 4,096 the fastest on one core with 1 MB of private cache
+CACHED_PAIRS = 1024  # pairs of a block; fastest of 512 to 4,096 on one core with 1 MB of private cache
 
 
 def pair_layout(d: int, d_h: int, m: int) -> Layout:
@@ -45,8 +45,8 @@ def initial(layout: Layout, generator: torch.Generator, *, identity: bool) -> Te
 
     Layers start as torch.nn.Linear does: uniform within ±1/sqrt(inputs), weights and biases. The last layers of
     the residual and of the scale start at zero, so that every arm starts at its anchor. identity: the working
-    layer starts as the identity (needs d_h = d). All draws happen in the layout's order, also unused ones: arms
-    of one seed and shape start from the same numbers.
+    layer starts as the identity (needs d_h = d). Every parameter is drawn, in the layout's order, even if the draw
+    is overwritten, so that arms of one seed and shape start from the same numbers.
     """
     row = torch.zeros(1, layout.size)
     views = layout.views(row)
@@ -63,7 +63,7 @@ def initial(layout: Layout, generator: torch.Generator, *, identity: bool) -> Te
 
 
 def _inputs(layout: Layout, name: str) -> int:
-    """How many numbers feed the layer that a parameter belongs to."""
+    """The number of inputs of the layer that a parameter belongs to."""
     if name.startswith("working"):
         return layout.shapes["working.w"][0]
     if name.startswith("heads"):
@@ -88,35 +88,35 @@ def pair_heads(p: Parameters, h_a: Tensor, h_b: Tensor) -> tuple[Tensor, Tensor]
 
 
 def corrections(p: Parameters, h: Tensor, a: Tensor, b: Tensor, *, gated: bool) -> Tensor:
-    """What one trained model would add to many pairs' anchors, before gamma: c delta where gated, else delta.
+    """The corrections of one trained model to pairs' anchors, before gamma: c delta if gated, else delta.
 
-    p: a stack of one. h (n, d_h) from `working`; a, b (N,) rows of it -> (N,). `pair_heads` to rounding, without
-    gradient and at half the cost: in buffers that stay in the cache, and no hardness where nothing reads it.
+    p: a stack with M = 1. h (n, d_h): from `working`; a, b (N,): rows of it -> (N,). Equals `pair_heads` up to
+    rounding at half the cost: no gradient, buffers that fit the cache, and no hardness unless gated.
     """
-    of, m = h.shape[1], p["residual.w2"].shape[1]
+    d_h, m = h.shape[1], p["residual.w2"].shape[1]
     used = slice(None) if gated else slice(m)  # columns of the first layer
     w1, b1 = p["heads.w1"][0, :, used].contiguous(), p["heads.b1"][0, used]
-    found = h.new_empty(len(a))
+    result = h.new_empty(len(a))
     block = CACHED_PAIRS if h.device.type == "cpu" else max(1, len(a))
-    h_a, h_b, features = h.new_empty(block, of), h.new_empty(block, of), h.new_empty(block, 2 * of)
+    h_a, h_b, features = h.new_empty(block, d_h), h.new_empty(block, d_h), h.new_empty(block, 2 * d_h)
     for start in range(0, len(a), block):
         rows = slice(start, min(start + block, len(a)))
         n = rows.stop - start
         left, right, both = h_a[:n], h_b[:n], features[:n]
         torch.index_select(h, 0, a[rows], out=left)
         torch.index_select(h, 0, b[rows], out=right)
-        torch.sub(left, right, out=both[:, :of]).abs_()
-        torch.mul(left, right, out=both[:, of:])
+        torch.sub(left, right, out=both[:, :d_h]).abs_()
+        torch.mul(left, right, out=both[:, d_h:])
         hidden = F.gelu(torch.addmm(b1, both, w1))  # (n, m), or (n, 2 m) with the hardness head
         delta = torch.tanh(torch.addmv(p["residual.b2"][0], hidden[:, :m], p["residual.w2"][0]))
         if gated:
             delta *= torch.sigmoid(torch.addmv(p["hardness.b2"][0], hidden[:, m:], p["hardness.w2"][0]))
-        found[rows] = delta
-    return found
+        result[rows] = delta
+    return result
 
 
 def pair_scores(anchor: Tensor, residual: Tensor, hardness: Tensor, gamma: Tensor, gated: Tensor) -> Tensor:
-    """cos + gamma c delta where gated is 1 (equation 6), cos + gamma delta where it is 0 (equation 5).
+    """cos + gamma c delta if gated is 1 (equation 6), cos + gamma delta if it is 0 (equation 5).
 
     (M, R) each; gamma and gated (M, 1) -> (M, R).
     """
@@ -125,10 +125,10 @@ def pair_scores(anchor: Tensor, residual: Tensor, hardness: Tensor, gamma: Tenso
 
 @dataclass(frozen=True)
 class Mix:
-    """What makes a per-sentence arm, one number per model: every field is (M, 1).
+    """Coefficients that define per-sentence arms, one per model: every field is (M, 1).
 
-    The scale reads  own c + shuffled c[permuted] + learned sigmoid(theta) + constant;  alpha0 0 switches it off.
-    The vector is  Normalize(keep x_hat + add u).
+    The scale head reads  own c + shuffled c[permuted] + learned sigmoid(theta) + constant;  alpha0 = 0 disables
+    it. The vector is  Normalize(keep x_hat + add u).
     """
 
     own: Tensor
@@ -149,11 +149,11 @@ def sentence_vectors(p: Parameters, x: Tensor, x_hat: Tensor, permuted: Tensor, 
     first = affine(h, p["heads.w1"], p["heads.b1"])  # (M, R, 2 m)
     m = p["complexity.w2"].shape[-1]
     c = torch.sigmoid(one_output(F.gelu(first[..., m:]), p["complexity.w2"], p["complexity.b2"]))
-    fed = mix.own * c + mix.shuffled * c.gather(1, permuted)
-    # a full row per model: rule 2 of trainers.difficulty.stack_arithmetic
+    scale_input = mix.own * c + mix.shuffled * c.gather(1, permuted)
+    # theta as a full row per model: rule 2 of trainers.difficulty.stack_arithmetic
     learned = torch.sigmoid(p["theta"] + torch.zeros_like(c))
-    fed = fed + mix.learned * learned + mix.constant  # (M, R)
-    hidden = F.gelu(first[..., :m] + fed[..., None] * p["scale.c"][:, None])
+    scale_input = scale_input + mix.learned * learned + mix.constant  # (M, R)
+    hidden = F.gelu(first[..., :m] + scale_input[..., None] * p["scale.c"][:, None])
     alpha = 1 + mix.alpha0[..., None] * torch.tanh(affine(hidden, p["scale.w2"], p["scale.b2"]))
     u = F.normalize(alpha * h, dim=-1)
     return F.normalize(mix.keep[..., None] * x_hat + mix.add[..., None] * u, dim=-1), c

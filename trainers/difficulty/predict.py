@@ -1,4 +1,4 @@
-"""What trained adapters say about a task's evaluation pairs: scores, whatever retrieval needs, and diagnostics."""
+"""Predictions of trained adapters for a task's evaluation pairs: scores, input of retrieval, and diagnostics."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from trainers.difficulty.settings import PAIR_FORMS, SENTENCE_FORMS
 from trainers.difficulty.stack import TrainedAdapter, frozen_at_width, layout_of, mixture
 from trainers.engine.streams import torch_stream
 
-SATURATED = 0.99  # |delta| beyond this is a residual that can no longer tell pairs apart
+SATURATED = 0.99  # a residual with |delta| above this no longer distinguishes pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Scores of the evaluation pairs (N,), their frozen cosines (N,), and scores of the training pairs.
+    """Scores and frozen cosines of the evaluation pairs, (N,) each, and scores of the training pairs.
 
-    Retrieval has one of two forms: `vectors`, queries (N, D) and candidates (K, D); or `pair_score(rows, columns)`
-    of single query-candidate pairs, which stays within `reach` of the frozen cosines `anchor` (N, K).
-    Neither: retrieval was not asked for, or is not affordable.
+    Retrieval ranks candidates either by `vectors`, queries (N, D) and candidates (K, D); or by
+    `pair_score(rows, columns)` of query-candidate pairs, which differs by at most `reach` from their frozen
+    cosines `anchor` (N, K). Without retrieval both are None.
     """
 
     scores: np.ndarray
@@ -45,7 +45,7 @@ def candidate_anchor(data: TaskData) -> np.ndarray:
 
 
 def baseline(data: TaskData, *, retrieval: bool) -> Predictions:
-    """The frozen cosine."""
+    """Predictions by the frozen cosine."""
     first, _ = data.task.evaluation.candidates()
     side = data.evaluation
     vectors = (data.x[side.a], data.x[side.b[first]]) if retrieval else None
@@ -53,16 +53,16 @@ def baseline(data: TaskData, *, retrieval: bool) -> Predictions:
 
 
 def judge_scorer(data: TaskData) -> Predictions:
-    """The judge as scorer. No retrieval: it would have to read every query with every candidate."""
+    """Predictions by the judge, without retrieval, for which it would have to read every query-candidate pair."""
     return Predictions(data.evaluation.judgement(), data.evaluation.anchor)
 
 
 def pair_predictions(
     trained: TrainedAdapter, data: TaskData, anchor: np.ndarray | None, *, device: str
 ) -> Predictions:
-    """A pair arm. anchor (N, K) from `candidate_anchor`, or None for no retrieval."""
+    """Predictions of a pair arm. anchor (N, K): from `candidate_anchor`, or None for no retrieval."""
     gated, gamma = PAIR_FORMS[trained.model.settings.form].gated, trained.model.gamma
-    p = _one(trained, data, device)
+    p = _parameters(trained, data, device)
     h = _working(p, data, device)
 
     def score(a: np.ndarray, b: np.ndarray, frozen: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def pair_predictions(
 
     side = data.evaluation
 
-    def of_candidates(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def score_candidates(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         assert anchor is not None
         return score(side.a[rows], pool[columns], anchor[rows, columns])
 
@@ -80,7 +80,7 @@ def pair_predictions(
         scores=score(side.a, side.b, side.anchor),
         frozen=side.anchor,
         train_scores=score(data.train.a, data.train.b, data.train.anchor),
-        pair_score=None if anchor is None else of_candidates,
+        pair_score=None if anchor is None else score_candidates,
         anchor=anchor,
         reach=gamma,  # |c delta| never exceeds 1
         diagnostics=_pair_diagnostics(trained, *_heads(p, h, side), side),
@@ -89,13 +89,13 @@ def pair_predictions(
 
 def mean_gate(trained: TrainedAdapter, data: TaskData, *, device: str) -> float:
     """Mean predicted hardness over the training pairs."""
-    p = _one(trained, data, device)
+    p = _parameters(trained, data, device)
     _, hardness = _heads(p, _working(p, data, device), data.train)
     return float(hardness.mean(dtype=np.float64))
 
 
 def _working(p: dict[str, Tensor], data: TaskData, device: str) -> Tensor:
-    """h of every sentence. (n, d_h)."""
+    """h (Eq. 1) of every sentence, (n, d_h)."""
     with torch.no_grad():
         return working(p, torch.from_numpy(data.x)[None].to(device))[0]
 
@@ -110,11 +110,11 @@ def _heads(p: dict[str, Tensor], h: Tensor, side: Side) -> tuple[np.ndarray, np.
 def _pair_diagnostics(
     trained: TrainedAdapter, residual: np.ndarray, hardness: np.ndarray, side: Side
 ) -> dict[str, float]:
-    """Gate, saturation and size of the correction; how well the hardness is predicted against always its mean."""
+    """Mean gate, saturation and mean correction; MSE of the predicted hardness, and the target's variance."""
     settings = trained.model.settings
     form = PAIR_FORMS[settings.form]
     gate = hardness if form.gated else np.ones_like(hardness)
-    found = {
+    diagnostics = {
         "gamma": trained.model.gamma,
         "mean_gate": float(gate.mean(dtype=np.float64)),
         "saturated": float((np.abs(residual) > SATURATED).mean()),
@@ -122,14 +122,14 @@ def _pair_diagnostics(
     }
     if form.target is not None:
         target = side.target(form.target, settings.ce_map)
-        found["hardness_mse"] = float(((hardness - target) ** 2).mean())
-        found["hardness_variance"] = float(target.var())
-    return found
+        diagnostics["hardness_mse"] = float(((hardness - target) ** 2).mean())
+        diagnostics["hardness_variance"] = float(target.var())
+    return diagnostics
 
 
 def sentence_predictions(trained: TrainedAdapter, data: TaskData, *, retrieval: bool, device: str) -> Predictions:
-    """A per-sentence arm. The shuffled control permutes each split once, by its seed, both sides alike."""
-    p = _one(trained, data, device)
+    """Predictions of a per-sentence arm. The shuffled control permutes pairs once per split, by its seed."""
+    p = _parameters(trained, data, device)
     mix = mixture([trained.model], device)
     hats = frozen_at_width(data.x, trained.model.settings.sizes(data.x.shape[1])[0])
 
@@ -158,19 +158,19 @@ def sentence_predictions(trained: TrainedAdapter, data: TaskData, *, retrieval: 
 
 
 def _sentence_diagnostics(trained: TrainedAdapter, c: np.ndarray, data: TaskData) -> dict[str, float]:
-    """Mean predicted complexity; its error against the evaluation split's own target, and that one's variance."""
+    """Mean predicted complexity; its MSE against the evaluation split's target, and the target's variance."""
     form = SENTENCE_FORMS[trained.model.settings.form]
-    found = {"mean_complexity": float(c.mean(dtype=np.float64))}
+    diagnostics = {"mean_complexity": float(c.mean(dtype=np.float64))}
     if form.target is not None:
         sentences = np.concatenate([data.evaluation.a, data.evaluation.b])
-        own = data.surface if form.target == "surface" else data.evaluated_sentence_hard_lex
-        target = own[sentences]
-        found["complexity_mse"] = float(((c - target) ** 2).mean())
-        found["complexity_variance"] = float(target.var())
-    return found
+        targets = data.surface if form.target == "surface" else data.evaluated_sentence_hard_lex
+        target = targets[sentences]
+        diagnostics["complexity_mse"] = float(((c - target) ** 2).mean())
+        diagnostics["complexity_variance"] = float(target.var())
+    return diagnostics
 
 
-def _one(trained: TrainedAdapter, data: TaskData, device: str) -> dict[str, Tensor]:
-    """The named parameters of one model, as a stack of one."""
+def _parameters(trained: TrainedAdapter, data: TaskData, device: str) -> dict[str, Tensor]:
+    """The named parameters of one model, as a stack with M = 1."""
     layout = layout_of(trained.model.settings, data.x.shape[1])
     return layout.views(trained.row[None].to(device))

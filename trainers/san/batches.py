@@ -1,6 +1,6 @@
-"""The batch of a SAN step: a pure function of (seed, step), then sliced by worker.
+"""The batch of a SAN step depends only on (seed, step), and is then sliced by worker.
 
-Arms of one seed meet the same anchors in the same order, whatever stands in their other columns.
+Arms of one seed have the same anchors in the same order, whatever their other columns hold.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Tokenise = Callable[[Sequence[str]], Tokens]
 class SanBatch:
     """This worker's b of the B anchors of a step.
 
-    columns: their names, those of `apart` last. views: what is encoded at p1, b texts of each column, one column
-    after another; apart: what at p2. stream: the number of the stream from which `apart` draws its dropout. rows
-    (B,): the anchors in the corpus; negative_rows (B,): the rows whose texts are the negatives. own (b,): which
-    of the B are this worker's. keep, keep_negatives (b, B) bool: which second views and which negatives count
-    for each anchor.
+    columns: their names. views: texts encoded at dropout p1, b of each column, column after column. apart: texts
+    of the last column if it is encoded at p2, else None. stream: seed of the dropout stream of `apart`. rows (B,):
+    the anchors' rows in the corpus. negative_rows (B,): the rows of the negatives. own (b,): indices of this
+    worker's anchors among the B. keep, keep_negatives (b, B) bool: the second views and negatives that count for
+    each anchor.
     """
 
     columns: tuple[str, ...]
@@ -57,11 +57,11 @@ class SanBatch:
 def batches(
     settings: Settings, corpus: SanCorpus, encoder: Encoder, seed: int, world: World
 ) -> Callable[[int], SanBatch]:
-    """The function from step to batch. ValueError as `check_set` raises it."""
+    """The function from step to batch. Raises ValueError as `check_set`."""
     check_set(settings, corpus, world.size)
     share, size = settings.batch_size // world.size, len(corpus)
     mine = slice(world.rank * share, (world.rank + 1) * share)
-    names, held = columns_of(settings), _held(settings, corpus)
+    names, held = columns_of(settings), _corpus_columns(settings, corpus)
     last = names[-1] if settings.san != "off" or settings.p2_of == "second_view" else None
     tokenise = tokenisers(settings, encoder)
     shuffled = lru_cache(1)(partial(_shuffled, size, seed))
@@ -97,7 +97,7 @@ def batches(
 
 
 def columns_of(settings: Settings) -> tuple[str, ...]:
-    """The columns that a host encodes, negatives last; supervised `hard` has them for the contradictions (NL)."""
+    """The columns that a host encodes, negatives last; supervised `hard` replaces contradictions by them (NL)."""
     if settings.host == "simcse_sup":
         hard = ("contradiction",) if settings.san != "hard" else ()
     else:
@@ -106,7 +106,7 @@ def columns_of(settings: Settings) -> tuple[str, ...]:
 
 
 def check_set(settings: Settings, corpus: SanCorpus, workers: int) -> None:
-    """ValueError when the corpus has not what the arm reads, or workers cannot share its batch."""
+    """Raise ValueError if the corpus lacks data that the arm reads, or workers cannot share its batch."""
     size = settings.batch_size
     check_shared(size, workers)
     if len(corpus) < size:
@@ -124,25 +124,25 @@ def check_set(settings: Settings, corpus: SanCorpus, workers: int) -> None:
 
 
 def steps_of(settings: Settings, corpus: SanCorpus) -> int:
-    """The steps of an arm: as set, or `epochs` of full batches."""
+    """The number of steps of an arm: `steps`, or that of `epochs` with full batches."""
     return settings.steps or settings.epochs * (len(corpus) // settings.batch_size)
 
 
 def tokenisers(settings: Settings, encoder: Encoder) -> Mapping[str, Tokenise]:
-    """How each column becomes tokens: in SNCSE's templates, all but the anchor in the second, or as it is."""
+    """The tokeniser of each column. Prompted hosts use SNCSE's templates: VIEW for anchors, else OTHER_VIEW."""
     names, length = columns_of(settings), min(settings.max_length, encoder.max_length)
     if settings.host not in PROMPTED:
-        return dict.fromkeys(names, partial(_as_it_is, encoder, length))
+        return dict.fromkeys(names, partial(_without_template, encoder, length))
     first, other = (partial(_in_template, encoder, length, template) for template in (VIEW, OTHER_VIEW))
     return {name: first if name == "anchor" else other for name in names}
 
 
 def others(size: int, rows: np.ndarray, seed: int, step: int) -> np.ndarray:
-    """A random row other than each of these, from a stream of its own. (B,) -> (B,)."""
+    """For each row a random other row. (B,) -> (B,)."""
     return (rows + numpy_stream(seed, "others", step).integers(1, size, len(rows))) % size
 
 
-def _as_it_is(encoder: Encoder, length: int, texts: Sequence[str]) -> Tokens:
+def _without_template(encoder: Encoder, length: int, texts: Sequence[str]) -> Tokens:
     return tokenise(encoder.tokenizer, texts, length, encoder.prefix)
 
 
@@ -154,7 +154,8 @@ def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray:
     return numpy_stream(seed, "data", epoch).permutation(size)
 
 
-def _held(settings: Settings, corpus: SanCorpus) -> Mapping[str, Column]:
+def _corpus_columns(settings: Settings, corpus: SanCorpus) -> Mapping[str, Column]:
+    """The columns of the whole corpus by name."""
     anchors = columns.whole(corpus.sentences)
     held = {"anchor": anchors, "second": anchors, "soft": columns.negations(corpus)}
     if settings.host == "simcse_sup":
@@ -174,14 +175,14 @@ def _read(
     tokenise: Mapping[str, Tokenise],
     mine: slice,
 ) -> dict[str, Tokens]:
-    """This worker's texts of each column; those of several columns, as SimCSE's sentences, become tokens once."""
-    found: dict[tuple[int, int, int], Tokens] = {}
+    """This worker's tokens of each column. Texts shared by columns, as in SimCSE, are tokenised once."""
+    tokenised: dict[tuple[int, int, int], Tokens] = {}
     tokens = {}
     for name in names:
-        what = id(held[name]), id(places[name]), id(tokenise[name])
-        if what not in found:
-            found[what] = tokenise[name](held[name].take(places[name][mine]))
-        tokens[name] = found[what]
+        key = id(held[name]), id(places[name]), id(tokenise[name])
+        if key not in tokenised:
+            tokenised[key] = tokenise[name](held[name].take(places[name][mine]))
+        tokens[name] = tokenised[key]
     return tokens
 
 
@@ -193,19 +194,20 @@ def _leave_out_equals(
     keep: np.ndarray,
     keep_negatives: np.ndarray,
 ) -> None:
-    """What says the same as an anchor is no negative of it; nor is its own, if alike as far as read."""
-    numbers: dict[str, int] = {}  # of texts: arrays of them are compared a hundred times as fast
+    """Set keep to False for second views equal to an anchor or to its own second view, and keep_negatives for
+    negatives equal to an anchor. An anchor's own negative is compared as far as the encoder reads both."""
+    numbers: dict[str, int] = {}  # text -> number; arrays of numbers are compared a hundred times as fast
 
     def numbered(name: str) -> np.ndarray:
         return np.array([numbers.setdefault(text, len(numbers)) for text in held[name].take(places[name])])
 
     anchors, seconds = numbered("anchor"), numbered("second")
-    own = np.arange(mine.start, mine.stop), np.arange(mine.stop - mine.start)
+    own = np.arange(mine.stop - mine.start), np.arange(mine.start, mine.stop)
     for side in (anchors, seconds):
         keep &= side[mine, None] != seconds[None, :]
-    keep[own[1], own[0]] = True
+    keep[own] = True
     if "negative" in tokens:
         negatives = numbered("negative")
         keep_negatives &= anchors[mine, None] != negatives[None, :]
-        read = "second" if tokens["second"].read is not None else "anchor"  # the one in the negatives' template
-        keep_negatives[own[1], own[0]] &= tokens["negative"].differ_from(tokens[read])
+        like = "second" if tokens["second"].read is not None else "anchor"  # the one in the negatives' template
+        keep_negatives[own] &= tokens["negative"].differ_from(tokens[like])

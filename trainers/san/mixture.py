@@ -1,7 +1,6 @@
-"""How much each of two teachers counts in a step of RLRD: bids of two policies that learn while the student does.
+"""The weight of each of two teachers in a step of RLRD, from bids of policies that learn alongside the student.
 
-Everything that a resumed run needs is in this module's state: policies, critics, and the steps since the last
-update.
+The module's state holds all that a resumed run needs: policies, critics, and the steps since the last update.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.san.policies import (
     Critic,
     Policy,
-    Seen,
     State,
+    Transitions,
     advantages,
     advantages_as_coded,
     first_weight,
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from trainers.engine.world import World
     from trainers.san.settings import Settings
 
-MOMENTUM = 0.9  # of the running mean of rewards that REINFORCE is measured against
+MOMENTUM = 0.9  # of the running mean of rewards, the baseline of REINFORCE
 
 
 class Mixture(nn.Module):
-    """Policies and critics of two teachers, and a memory of `rl_every` steps.
+    """Policies and critics of two teachers, and a memory of the last steps, at most `rl_every`.
 
         w = mixture.weight(views, lists, losses, step, world)       # of the first teacher
         mixture.learn(-loss / 2)
 
-    Their parameters take no part in the student's optimisation: they stand outside of its graph and groups.
+    Its parameters are in neither the graph nor the optimiser groups of the student.
     """
 
     bids: Tensor
@@ -71,53 +70,56 @@ class Mixture(nn.Module):
 
     @torch.no_grad()
     def weight(self, views: Tensor, lists: Tensor, losses: Tensor, step: int, world: World) -> Tensor:
-        """The first teacher's share of this step; both bids and what they rest on are remembered. -> scalar.
+        """Draw both bids and remember them with their state. Returns the first teacher's weight, a scalar.
 
-        views (2, B, H), lists (2, B, B) of teachers 1 and 2, losses (1, 2): of the whole batch, so that every
-        worker sees the same; the first worker's bids count. They are drawn by the CPU, which waits for the device
-        once: for what it draws them by.
+        views (2, B, H), lists (2, B, B) of teachers 1 and 2, losses (1, 2): of the whole batch, the same on every
+        worker; the first worker's bids are used by all. The CPU draws the bids, and waits for the device once, for
+        their distributions.
         """
         now = self.held[None]
         self.views[now], self.lists[now], self.losses[now] = views[None], lists[None], losses[None]
-        found = [policy(self._states(which, now)) for which, policy in enumerate(self.policies)]
-        ends = [end for bid in found for end in (bid.concentration1, bid.concentration0)]
-        *told, held = torch.cat([*ends, now]).tolist()
+        betas = [policy(self._states(which, now)) for which, policy in enumerate(self.policies)]
+        on_device = [side for beta in betas for side in (beta.concentration1, beta.concentration0)]
+        *concentrations, held = torch.cat([*on_device, now]).tolist()
         place = self._place = int(held)
-        for which, bid in enumerate(found):
+        for which, beta in enumerate(betas):
             stream = numpy_stream(self.seed, "bid", which, step)
-            drawn = stream.beta(*told[2 * which : 2 * which + 2])
-            self.bids[place, which] = min(max(drawn, 1e-6), 1 - 1e-6)
-            self.chances[place, which] = bid.log_prob(self.bids[place, which])
+            bid = stream.beta(*concentrations[2 * which : 2 * which + 2])
+            self.bids[place, which] = min(max(bid, 1e-6), 1 - 1e-6)
+            self.chances[place, which] = beta.log_prob(self.bids[place, which])
         if world.size > 1:
             dist.broadcast(self.bids, src=0)
         return first_weight(self.bids[place])
 
     def learn(self, reward: Tensor) -> None:
-        """The step's reward, for both; after every `rl_every`th they are improved and the memory is empty.
+        """Remember the step's reward; after every `rl_every` steps, update the policies and empty the memory.
 
-        Call it after `weight`, once a step.
+        Call it once a step, after `weight`.
         """
         self.rewards[self._place] = reward
         self.held += 1
         if self._place + 1 == self.settings.rl_every:
-            self._improve()
+            self._update()
             self.held.zero_()
 
     def _states(self, which: int, steps: slice | Tensor) -> State:
         lists = self.lists[steps]
         return State(self.views[steps], lists if which == 0 else lists.flip(1), self.losses[steps])
 
-    def _improve(self) -> None:
-        """As coded, bid and reward belong to the state of the step before, which the first has not; and all values
-        are critic 1's, of the state in which the bid was made."""
+    def _update(self) -> None:
+        """Update policies and critics from the memory.
+
+        The authors' code pairs bid and reward with the state of the step before, which leaves out the first, and
+        takes all values from critic 1, of the state in which the bid was made.
+        """
         as_coded = self.settings.conform == "authors"
         states, steps = (slice(0, -1), slice(1, None)) if as_coded else (slice(None), slice(None))
         rewards, surplus = self.rewards[steps], self._above_baseline()[steps]
         with torch.no_grad():
-            judged = [self.critics[0 if as_coded else which](self._states(which, steps)) for which in (0, 1)]
+            both = [self.critics[0 if as_coded else which](self._states(which, steps)) for which in (0, 1)]
         self.requires_grad_(True)
         with torch.enable_grad():
-            for which, values in enumerate(judged):
+            for which, values in enumerate(both):
                 policy, critic = cast("Policy", self.policies[which]), cast("Critic", self.critics[which])
                 state, bids = self._states(which, states), self.bids[steps, which]
                 if self.settings.rl_update == "reinforce":
@@ -127,16 +129,16 @@ class Mixture(nn.Module):
                 improve(
                     policy,
                     critic,
-                    Seen(state, bids, self.chances[steps, which], advantage, advantage + values),
+                    Transitions(state, bids, self.chances[steps, which], advantage, advantage + values),
                     epochs=self.settings.rl_epochs,
                 )
         self.requires_grad_(False)
 
     def _above_baseline(self) -> Tensor:
-        """Each reward less the running mean of those before it. -> (T,)."""
-        found = torch.zeros_like(self.rewards)
+        """Each reward minus the running mean of earlier rewards, which is then updated. -> (T,)."""
+        surplus = torch.zeros_like(self.rewards)
         for step, reward in enumerate(self.rewards):
             mean = torch.where(self.baseline.isnan(), reward, self.baseline)
-            found[step] = reward - mean
+            surplus[step] = reward - mean
             self.baseline.copy_(MOMENTUM * mean + (1 - MOMENTUM) * reward)
-        return found
+        return surplus

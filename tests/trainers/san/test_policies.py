@@ -14,8 +14,8 @@ from trainers.san.mixture import Mixture
 from trainers.san.policies import (
     Critic,
     Policy,
-    Seen,
     State,
+    Transitions,
     advantages,
     advantages_as_coded,
     clipped_surrogate,
@@ -91,7 +91,7 @@ def test_what_was_rewarded_becomes_more_likely():
         policy, critic = Policy(8, 4, generator), Critic(8, 4, generator)
         before = policy(states).log_prob(bids).detach()
         if kind == "ppo":
-            improve(policy, critic, Seen(states, bids, before, better, better), epochs=3)
+            improve(policy, critic, Transitions(states, bids, before, better, better), epochs=3)
         else:
             reinforce(policy, states, bids, better)
         gained = (better * (policy(states).log_prob(bids) - before)).sum()
