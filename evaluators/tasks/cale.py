@@ -1,4 +1,4 @@
-"""What is measured of an encoder of words in context. Source: CALE, sections 5 and 6, appendices C and D."""
+"""The tasks of encoders of words in context. Source: CALE, sections 5 and 6, appendices C and D."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tasks(data: CaleData) -> dict[str, Task]:
 
 
 def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.ndarray]) -> Task:
-    """How well cosines follow Lin's similarity, over the test pairs of two nouns or two verbs."""
+    """Spearman of cosine and Lin's similarity, over test pairs of two nouns or two verbs."""
 
     def loaded() -> tuple[CaleCorpus, np.ndarray]:
         corpus = benchmark.load()
@@ -43,7 +43,7 @@ def lin(benchmark: Benchmark[CaleCorpus], similarity: Callable[[CaleCorpus], np.
         metrics={"space/lin": True},
         headline="space/lin",
         benchmark=Benchmark(fingerprint=benchmark.fingerprint, load=loaded),
-        texts=lambda both: _of_test(both[0]),
+        texts=lambda both: _test_occurrences(both[0]),
         score=_lin_scores,
         source="CALE, section 6, footnote 5",
         reads=OCCURRENCES,
@@ -60,7 +60,7 @@ def _lin_scores(both: tuple[CaleCorpus, np.ndarray], encode: EncodeOccurrences) 
 
 
 def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
-    """What is measured on the pairs of a corpus; dev/... is what a search may choose by."""
+    """The tasks on pairs of a corpus; a search may choose by dev/..."""
     on_pairs = partial(PairsTask, benchmark=benchmark, item_texts=_sentences, reads=OCCURRENCES)
     return (
         on_pairs(
@@ -89,7 +89,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             name="spcd/ranking",
             metrics=concept_differentiation.ranking_names("spcd/ranking"),
             headline="spcd/ranking/auc_all",
-            texts=_of_test,
+            texts=_test_occurrences,
             score=_score_ranking,
             source="ours: what no threshold decides",
         ),
@@ -105,7 +105,7 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
             name="space",
             metrics=concept_space.METRICS,
             headline="space/wup_all",
-            texts=_of_test,
+            texts=_test_occurrences,
             score=_score_space,
             source="CALE, section 6, table 5",
             version=3,  # 1 took silhouettes in float32, which is noise where all rows are near; 2 had no wup_dc_sl
@@ -114,14 +114,14 @@ def pair_tasks(benchmark: Benchmark[CaleCorpus]) -> tuple[PairsTask, ...]:
 
 
 def _known(corpus: CaleCorpus) -> tuple[OccurrencePairs, OccurrencePairs]:
-    """The pairs that a threshold is chosen by."""
+    """The validation and training pairs by which the threshold is chosen."""
     return corpus.pairs["val"], corpus.pairs["train"].take(corpus.threshold)
 
 
 def _threshold(corpus: CaleCorpus, encode: EncodeOccurrences) -> float:
-    """The run's own threshold: from all validation pairs and the fixed sample of train pairs, never from test.
+    """The best threshold for the run on all validation pairs and the fixed sample of train pairs.
 
-    Departure: CALE takes all train pairs, which `data: {threshold_pairs: null}` does.
+    Departure: CALE takes all train pairs, as does `data: {threshold_pairs: null}`.
     """
     pairs = _known(corpus)
     distances = np.concatenate([_distances(corpus, part, encode) for part in pairs])
@@ -135,21 +135,20 @@ def _distances(corpus: CaleCorpus, pairs: OccurrencePairs, encode: EncodeOccurre
 
 
 def _occurrences(corpus: CaleCorpus, *parts: OccurrencePairs) -> list[Occurrence]:
-    """Everything that stands in these pairs, once."""
+    """Every occurrence of these pairs, once."""
     rows = np.unique(np.concatenate([side for pairs in parts for side in (pairs.anchor, pairs.partner)]))
     return corpus.occurrences.take(rows)
 
 
-def _of_test(corpus: CaleCorpus) -> list[Occurrence]:
+def _test_occurrences(corpus: CaleCorpus) -> list[Occurrence]:
     return _occurrences(corpus, corpus.pairs["test"])
 
 
 def _items(corpus: CaleCorpus, pairs: OccurrencePairs) -> PairItems:
-    """Pairs as "say br-a01:1:2 | tell br-b03:4:5", with the anchor's concept and lemma.
+    """Pairs named like "say br-a01:1:2 | tell br-b03:4:5", with the anchor's concept and lemma as groups.
 
-    Whole concepts and lemmas were drawn for the test split, not pairs, and the up to four pairs of an anchor share
-    its vector: pairs are no independent sample. Where two lemmas meet, what is drawn is a concept; within one
-    lemma, the lemma.
+    Pairs are not independent: the test split was drawn by whole concepts and lemmas, and an anchor has up to four
+    pairs. Pairs of two lemmas are resampled by concept, pairs within one lemma by lemma.
     """
     table = corpus.occurrences
 
@@ -164,7 +163,7 @@ def _items(corpus: CaleCorpus, pairs: OccurrencePairs) -> PairItems:
 
 
 def _sentences(corpus: CaleCorpus, metric: str) -> dict[str, str]:
-    """What a person reads of a pair: both sentences."""
+    """Display texts of pairs: both sentences."""
     pairs = corpus.pairs["val" if is_dev(metric) else "test"]
     sides = (map(marked, corpus.occurrences.take(rows)) for rows in (pairs.anchor, pairs.partner))
     named = zip(_items(corpus, pairs).ids, *sides, strict=True)
@@ -202,9 +201,9 @@ def _score_ranking(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]
 def _score_space(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
     """Gap, silhouettes and agreement with the taxonomy, on the test pairs and their anchors.
 
-    Departure: the silhouette by concept leaves out concepts with one anchor, of which CALE says nothing; each
-    would count as 0. A figure that these pairs do not define yields nothing: a gap without pairs of both kinds, a
-    silhouette of one cluster, an agreement with similarities that are all the same.
+    Departure: the silhouette by concept leaves out concepts with one anchor, which would count as 0; CALE does not
+    mention them. Undefined figures are left out: a gap without pairs of both kinds, a silhouette of one cluster,
+    an agreement with constant similarities.
     """
     table, pairs = corpus.occurrences, corpus.pairs["test"]
     distances, items = _distances(corpus, pairs, encode), _items(corpus, pairs)
@@ -226,11 +225,11 @@ def _score_space(corpus: CaleCorpus, encode: EncodeOccurrences) -> list[Score]:
         ("space/wup_dc_sl", np.flatnonzero(pairs.category == CATEGORIES.index("DC/SL"))),
     ):
         if len(rows):
-            near = (*items.take(rows), 1 - distances[rows], corpus.wu_palmer[rows])
-            scores.append(score_of_items(metric, "spearman", *near))
+            columns = (*items.take(rows), 1 - distances[rows], corpus.wu_palmer[rows])
+            scores.append(score_of_items(metric, "spearman", *columns))
     return [score for score in scores if not math.isnan(score.value)]
 
 
 def _noun_or_verb(corpus: CaleCorpus, rows: np.ndarray) -> np.ndarray:
-    """Whether the synset of each occurrence stands in a hierarchy. (N,) -> (N,) bool."""
+    """True for nouns and verbs, whose synsets are in a hierarchy. (N,) -> (N,) bool."""
     return np.isin(corpus.occurrences.pos[rows], (POS.index("n"), POS.index("v")))

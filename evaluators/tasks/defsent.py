@@ -1,4 +1,4 @@
-"""How well an encoder names the word of a definition that it has never seen, of a word that it was not trained on.
+"""Word prediction from unseen definitions of words that were not trained on.
 
 Source: DefSent, section 3.
 """
@@ -28,7 +28,7 @@ TOPS = (1, 3, 10)
 
 
 def tasks(data: DefsentData) -> dict[str, WordTask]:
-    """d2w on the test rows, and dev/d2w, which a search may choose by."""
+    """d2w on test rows, and dev/d2w on dev rows, by which a search may choose."""
     return {name: _words(name, split, data) for name, split in (("d2w", "test"), ("dev/d2w", "dev"))}
 
 
@@ -40,9 +40,9 @@ def _words(name: str, split: str, data: DefsentData) -> WordTask:
         benchmark=Benchmark(
             fingerprint=lambda: asked_fingerprint(data, split), load=lambda: questions(data, split)
         ),
-        texts=_asked,
+        texts=_definitions,
         score=lambda asked, places: word_scores(name, asked, places),
-        item_texts=_told,
+        item_texts=_item_texts,
         source="DefSent, section 3.2 and table 2",
         reads=DEFINITIONS,
     )
@@ -53,24 +53,24 @@ def metric_names(task: str) -> tuple[str, ...]:
     return (f"{task}/mrr_at_{CUT}", f"{task}/mrr", *(f"{task}/top{k}" for k in TOPS), f"{task}/mrr_any")
 
 
-def _told(asked: Questions, metric: str) -> dict[str, str]:
-    """A word with its definition."""
+def _item_texts(asked: Questions, metric: str) -> dict[str, str]:
+    """Display texts of items: a word with its definition."""
     rows = asked.rows
-    told = zip(rows.ids, rows.words, rows.definitions, strict=True)
-    return {name: f"{word}: {definition}" for name, word, definition in told}
+    named = zip(rows.ids, rows.words, rows.definitions, strict=True)
+    return {name: f"{word}: {definition}" for name, word, definition in named}
 
 
-def _asked(asked: Questions) -> list[Definition]:
-    """Every definition with its word and with each word that shares it."""
+def _definitions(asked: Questions) -> list[Definition]:
+    """Every definition with each word that has it."""
     return [Definition(text, word) for text, words in asked.words_of.items() for word in words]
 
 
 def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
-    """The figures of every definition whose word is in the vocabulary, each definition of a word counted apart.
+    """Figures over all definitions whose word is in the vocabulary; each definition is an item.
 
-    mrr_at_10 is what the paper's code computes under the name of MRR; mrr is uncut. mrr_any takes the best place
-    among all words that have this very definition: a synonym is no mistake. Definitions of one word are resampled
-    together. ValueError when the vocabulary has none of the words.
+    mrr_at_10 is what the paper's code calls MRR; mrr is uncut. mrr_any takes the best rank among all words that
+    have the same definition, so that synonyms count as right. Definitions of one word are resampled together.
+    Raises ValueError if the vocabulary has none of the words.
     """
     rows = asked.rows
     pairs = [Definition(text, word) for text, word in zip(rows.definitions, rows.words, strict=True)]
@@ -78,7 +78,7 @@ def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
     known = np.flatnonzero(of_word > 0)
     if not len(known):
         raise ValueError(f"{task}: none of {len(pairs)} words is one entry of this vocabulary")
-    sharing = _asked(asked)
+    sharing = _definitions(asked)
     best: dict[str, float] = defaultdict(lambda: np.inf)
     for (text, _), place in zip(sharing, np.asarray(places(sharing))[:, 0].tolist(), strict=True):
         if place > 0:

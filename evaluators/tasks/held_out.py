@@ -1,4 +1,4 @@
-"""What a study holds out of its own rows: is the second text found by the first, does cosine follow the label?
+"""Tasks on a study's held-out rows: does the first text retrieve the second, or cosine follow the label?
 
 table = tasks(data)          # {"held/mine": Task, "dev/held/mine": Task}
 """
@@ -27,45 +27,45 @@ HELD = "held/"
 
 
 def tasks(data: RecipeData) -> Table:
-    """One for every set that holds rows out, and one more where some of them are for searches."""
+    """A task for every set that holds rows out, and a dev task if some of them are for searches."""
     table: dict[str, Task[Columns, str]] = {}
-    for name, one in data.datasets.items():
-        if one.hold is not None:
-            table[f"{HELD}{name}"] = _task(f"{HELD}{name}", one, partial(held_out, data, name, "test"))
-        if one.hold is not None and one.hold.dev:
-            table[f"dev/{HELD}{name}"] = _task(f"dev/{HELD}{name}", one, partial(held_out, data, name, "dev"))
+    for name, rows in data.datasets.items():
+        if rows.hold is not None:
+            table[f"{HELD}{name}"] = _task(f"{HELD}{name}", rows, partial(held_out, data, name, "test"))
+        if rows.hold is not None and rows.hold.dev:
+            table[f"dev/{HELD}{name}"] = _task(f"dev/{HELD}{name}", rows, partial(held_out, data, name, "dev"))
     return Table(table, dict.fromkeys((HELD, f"dev/{HELD}"), partial(_lacking, data)))
 
 
 def _lacking(data: RecipeData, name: str) -> NoReturn:
-    """LookupError, in words of what would bring a task of this name."""
-    of = name.removeprefix("dev/").removeprefix(HELD)
-    if of not in data.datasets:
+    """Raise LookupError, which says how a study gets a task of this name."""
+    dataset = name.removeprefix("dev/").removeprefix(HELD)
+    if dataset not in data.datasets:
         raise LookupError(f"{HELD}NAME, for one of data.datasets that has `hold:`: {', '.join(data.datasets)}")
     share = "`dev` in `hold:`" if is_dev(name) else "`hold:`"
-    raise LookupError(f"{name} comes with {share} under data.datasets.{of}")
+    raise LookupError(f"{name} comes with {share} under data.datasets.{dataset}")
 
 
-def _task(name: str, one: TrainingSet, read: Callable[[], Columns]) -> Task[Columns, str]:
-    metrics = _metrics(name, one)
+def _task(name: str, rows: TrainingSet, read: Callable[[], Columns]) -> Task[Columns, str]:
+    metrics = _metrics(name, rows)
     return Task(
         name=name,
         metrics=dict.fromkeys(metrics, True),
         headline=metrics[0],
         benchmark=small(read, _fingerprint),
         texts=lambda columns: (text for texts in columns.texts.values() for text in texts),
-        score=partial(_graded if one.labelled else _found, name),
-        item_texts=_graded_texts if one.labelled else _found_texts,
+        score=partial(_graded if rows.labelled else _retrieved, name),
+        item_texts=_graded_texts if rows.labelled else _retrieved_texts,
         source="the study's own rows",
         version=2,  # 1 named texts without the marks on their letters
     )
 
 
-def _metrics(name: str, one: TrainingSet) -> tuple[str, ...]:
-    """Of pairs with a label; or of texts that are to be found, and of triplets where there is a third column."""
-    if one.labelled is not None:
+def _metrics(name: str, rows: TrainingSet) -> tuple[str, ...]:
+    """Metric names: of labelled pairs; else of retrieval, and of triplets if there is a third column."""
+    if rows.labelled is not None:
         return f"{name}/spearman", f"{name}/auc"
-    triplets = (f"{name}/triplets",) if len(one.texts) > 2 else ()
+    triplets = (f"{name}/triplets",) if len(rows.texts) > 2 else ()
     return f"{name}/mrr", *retrieval.metric_names(name)[:-1], *triplets
 
 
@@ -74,25 +74,25 @@ def _fingerprint(columns: Columns) -> str:
 
 
 def _graded_texts(columns: Columns, metric: str) -> dict[str, str]:
-    """Both texts of a pair."""
+    """Display texts of labelled pairs: both texts."""
     return pair_item_texts(_pairs(columns))
 
 
-def _found_texts(columns: Columns, metric: str) -> dict[str, str]:
-    """A text with the first that stands beside it; of a triplet, and with the one that should be farther away."""
+def _retrieved_texts(columns: Columns, metric: str) -> dict[str, str]:
+    """Display texts: a query with its first answer; an answer alone; or all three texts of a triplet."""
     a, b, *rest = columns.texts.values()
     if metric.endswith("/triplets"):
         names = _triplet_ids(pair_items(_pairs(columns)).ids, rest[0])
         return {name: f"{x} | {y} | not: {z}" for name, x, y, z in zip(names, a, b, rest[0], strict=True)}
-    beside = dict(zip(reversed(a), reversed(b), strict=True))
+    answer_to = dict(zip(reversed(a), reversed(b), strict=True))
     queries, answers = list(dict.fromkeys(a)), list(dict.fromkeys(b))
-    told = dict(zip(text_items(answers).ids, answers, strict=True))
-    asked = zip(text_items(queries).ids, queries, strict=True)
-    return told | {name: f"{text} | {beside[text]}" for name, text in asked}
+    answer_texts = dict(zip(text_items(answers).ids, answers, strict=True))
+    named_queries = zip(text_items(queries).ids, queries, strict=True)
+    return answer_texts | {name: f"{text} | {answer_to[text]}" for name, text in named_queries}
 
 
 def _pairs(columns: Columns) -> Pairs:
-    """The first two columns, with the labels where there are some."""
+    """The first two columns as pairs, with the labels, or zeros without labels."""
     a, b, *_ = columns.texts.values()
     gold = np.zeros(len(a)) if columns.labels is None else np.array(columns.labels, np.float64)
     return Pairs(tuple(map(str, range(len(a)))), tuple(a), tuple(b), gold)
@@ -103,7 +103,7 @@ def _triplet_ids(rows: Sequence[str], negatives: Sequence[str]) -> list[str]:
 
 
 def _graded(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
-    """Spearman of cosine and label; where the labels are two, the area under the ROC curve too."""
+    """Spearman of cosine and label; and ROC-AUC if there are exactly two labels."""
     a, b = columns.texts.values()
     pairs = _pairs(columns)
     gold, items = pairs.gold, pair_items(pairs)
@@ -115,9 +115,9 @@ def _graded(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
     return scores
 
 
-def _found(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
-    """Rank of the best right one among all distinct second texts, for every distinct first; right are those that
-    stand beside it in a row. Texts that rows tie together are resampled together."""
+def _retrieved(name: str, columns: Columns, encode: EncodeTexts) -> list[Score]:
+    """Retrieval figures of every distinct first text among all distinct second texts, by the best rank of those
+    that share a row with it; and triplet accuracy. Texts connected by rows are resampled together."""
     a, b, *rest = columns.texts.values()
     rows = pair_items(_pairs(columns))
     place = {text: number for number, text in enumerate(dict.fromkeys(b))}

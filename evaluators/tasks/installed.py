@@ -1,6 +1,6 @@
-"""Tasks that other packages bring: each names, under the entry point `semray.tasks`, a function path -> tasks.
+"""Tasks of other packages, each of which has a function path -> tasks under the entry point `semray.tasks`.
 
-Name and version of the package are part of a task's fingerprint: scores of another version are other scores.
+A task's fingerprint includes the package's name and version, so that another version is scored anew.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Read = TypeVar("Read")
 
 
 class Brought(NamedTuple):
-    """tasks: those of every package, by name. broken: each package whose tasks are not to be had, and why."""
+    """tasks: of all packages, by name. broken: each package whose tasks cannot be loaded, and why."""
 
     tasks: Tasks
     broken: tuple[str, ...]
 
 
 def tasks(path: str | None, taken: Collection[str] = ()) -> Brought:
-    """What the installed packages bring. CorpusError, naming the package, for a task whose name is another's.
+    """The tasks of installed packages. Raises CorpusError, naming the package, if two tasks have one name.
 
-    path: the folder in which a study has benchmarks looked for first. taken: the names of semray's own tasks.
+    path: the study's folder of benchmarks, which is searched first. taken: the names of semray's own tasks.
     """
     found: dict[str, Task[Any, Any]] = {}
     broken = []
@@ -37,7 +37,7 @@ def tasks(path: str | None, taken: Collection[str] = ()) -> Brought:
         package = package_of(point)
         try:
             offered = _offered(point, package, path)
-        except Exception as error:  # noqa: BLE001  whatever it is, other tasks can do without these
+        except Exception as error:  # noqa: BLE001  a broken package must not stop other tasks
             broken.append(f"{package}, {point.value} ({kind_and_first_line(error)})")
             continue
         for name, task in offered.items():
@@ -50,7 +50,7 @@ def tasks(path: str | None, taken: Collection[str] = ()) -> Brought:
 
 
 def _ambiguous(name: str, task: Task[Any, Any], found: Tasks, taken: Collection[str]) -> str:
-    """What is wrong with a task's name; "" for one that it has alone."""
+    """What is wrong with a task's name; "" if it is right and unique."""
     if name in taken:
         return "there is one of that name"
     if name in found:
@@ -64,7 +64,7 @@ def _points() -> tuple[EntryPoint, ...]:
 
 
 def _offered(point: EntryPoint, package: str, path: str | None) -> Tasks:
-    """The tasks of a package, whose rows are those of its version. Tasks that share a benchmark share it still."""
+    """The tasks of a package, with its version in their fingerprints. Tasks keep sharing a common benchmark."""
     table = dict(point.load()(path))
     shared: dict[int, Benchmark[Any]] = {}
     named = {}
@@ -85,7 +85,7 @@ def _fingerprint(package: str, benchmark: Benchmark[Any]) -> str:
 
 
 def _read(package: str, read: Callable[[], Read]) -> Read:
-    """What a package reads. CorpusError, naming it, for whatever goes wrong there."""
+    """The result of a package's function. Raises CorpusError, naming the package, for any error in it."""
     try:
         return read()
     except CorpusError:

@@ -1,4 +1,4 @@
-"""What items are called: by their texts, so that what two tasks share has one name in both."""
+"""Names of items, made from their texts, so that two tasks give an item that they share the same name."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def both_texts(ids: Iterable[str], pairs: Pairs) -> dict[str, str]:
 
 
 def subset_item_texts(subsets: Mapping[str, Pairs], metric: str) -> dict[str, str]:
-    """The same of all pairs of a task, whichever of them it scores: names are of their content."""
+    """Display texts of all pairs of a task, whichever of them it scores."""
     whole = pair_item_texts(joined(subsets.values()))
     return whole | {name: text for pairs in subsets.values() for name, text in pair_item_texts(pairs).items()}
 
 
 def marked(word: Occurrence) -> str:
-    """A sentence, the word that is meant in brackets."""
+    """The sentence, with the target word in brackets."""
     return f"{word.text[: word.start]}[{word.target}]{word.text[word.end :]}"
 
 

@@ -1,7 +1,6 @@
-"""Noun phrases and their paraphrases: which are found, and how well each kind of modifier composes.
+"""Noun phrases and their paraphrases: retrieval, and how well each kind of modifier composes.
 
-Items are pairs and what is resampled is the head: the phrases are made of templates, so pairs of one head are no
-independent evidence.
+Items are pairs, resampled by head: phrases are made from templates, so pairs of one head are not independent.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ PARTS = [
     *(f"np/{regime}/{family}" for regime in REGIMES for family in FAMILIES),
 ]
 JOINT = "np/joint"
-EXTENSIONAL = ("intersective", "subsective")  # families whose phrases are some of what their heads are
+EXTENSIONAL = ("intersective", "subsective")  # families whose phrases denote a subset of their head's things
 GAP = "np/strict/extensional_gap"
 
 
 def tasks(wordnet: str | None) -> dict[str, PhraseTask]:
-    """Finding paraphrases, and the distortion of composition, on pairs made of the WordNet at this place."""
+    """Retrieval of paraphrases and distortion of composition, on pairs made from the WordNet at this path."""
     benchmark = Benchmark(fingerprint=lambda: fingerprint(wordnet), load=lambda: load(wordnet))
     return {task.name: task for task in (paraphrases(benchmark), distortions(benchmark))}
 
 
 def paraphrases(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
-    """Which paraphrase belongs to this phrase?
+    """Retrieval of a phrase's paraphrases.
 
-    Each regime has a pool of its own, and any paraphrase of the phrase's meaning is right: templates say the same
-    of every modifier of a class. np/joint is as the paper has it: one pool, and only the listed paraphrase
-    counts. A phrase has a strict and a near paraphrase there, and the strict one stands above the near one.
-    np/strict/extensional_gap is what the two extensional families are better at than the three others.
+    Each regime has its own pool, and any paraphrase of the phrase's meaning is right, as templates give all
+    modifiers of a class the same paraphrases. np/joint follows the paper: one pool, where only the listed
+    paraphrase is right, and a phrase's strict paraphrase competes with its near one. np/strict/extensional_gap: by
+    how much the two extensional families exceed the three others.
     """
     return PhraseTask(
         name="np",
@@ -61,16 +60,16 @@ def _by_regime(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> Iterator[Sco
         asked = [pair for pair in pairs if pair.regime == regime]
         pool = list(dict.fromkeys(pair.paraphrase for pair in asked))
         place = {text: number for number, text in enumerate(pool)}
-        saying: dict[str, set[int]] = {}
+        places_of: dict[str, set[int]] = {}
         for pair in asked:
-            saying.setdefault(pair.meaning, set()).add(place[pair.paraphrase])
-        gold = [sorted(saying[pair.meaning]) for pair in asked]
+            places_of.setdefault(pair.meaning, set()).add(place[pair.paraphrase])
+        gold = [sorted(places_of[pair.meaning]) for pair in asked]
         ranks, rivals = retrieval.cosine_ranks_and_rivals(
             encode([pair.query for pair in asked]), encode(pool), gold
         )
-        taken = retrieval.named(rivals, pool)  # told once for all families of a regime
+        taken = retrieval.named(rivals, pool)  # reported with the figures of all families together
         families = np.array([pair.family for pair in asked])
-        for family in ("", *FAMILIES):  # of all together first
+        for family in ("", *FAMILIES):  # "": all families together
             name = f"np/{regime}/{family}".rstrip("/")
             chosen = np.flatnonzero(families == family) if family else np.arange(len(asked))
             if len(chosen):
@@ -82,15 +81,15 @@ def _by_regime(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> Iterator[Sco
 
 
 def _extensional_gap(pairs: Sequence[PhrasePair], families: np.ndarray, found: np.ndarray) -> Score:
-    """Mean recall@1 of the extensional families less that of the others, each family counting alike.
+    """Mean recall@1 of the extensional families minus that of the others, with equal weight of families.
 
-    A pair's item is its share in that: the mean of the items is the figure. Source: Concept, P4 and table 5.
+    Items are weighted hits, whose mean is the figure. Source: Concept, P4 and table 5.
     """
     weight = np.empty(len(pairs))
     for family in FAMILIES:
-        alike = len(EXTENSIONAL) if family in EXTENSIONAL else len(EXTENSIONAL) - len(FAMILIES)
+        divisor = len(EXTENSIONAL) if family in EXTENSIONAL else len(EXTENSIONAL) - len(FAMILIES)
         chosen = families == family
-        weight[chosen] = len(pairs) / (alike * chosen.sum())
+        weight[chosen] = len(pairs) / (divisor * chosen.sum())
     queries, heads = [pair.query for pair in pairs], [pair.head for pair in pairs]
     return score_of_items(GAP, "mean", queries, heads, weight * found)
 
@@ -109,7 +108,7 @@ def _joint_names(pairs: Sequence[PhrasePair]) -> list[str]:
 
 
 def _phrases(pairs: Sequence[PhrasePair], metric: str) -> dict[str, str]:
-    """A phrase with the paraphrase that is listed for it."""
+    """Display texts of items: a phrase with its listed paraphrase."""
     regime = metric.split("/")[1]
     asked = [pair for pair in pairs if pair.regime == regime or metric.startswith(JOINT)]
     names = _joint_names(asked) if metric.startswith(JOINT) else [pair.query for pair in asked]
@@ -117,8 +116,7 @@ def _phrases(pairs: Sequence[PhrasePair], metric: str) -> dict[str, str]:
 
 
 def distortions(benchmark: Benchmark[tuple[PhrasePair, ...]]) -> PhraseTask:
-    """How far are phrases from what one operator makes of modifier and head? For each family, on its strict
-    pairs."""
+    """Distance of phrases from one fitted operator on modifier and head, for each family on its strict pairs."""
     return PhraseTask(
         name="distortion",
         metrics={f"distortion/{family}/mean": False for family in FAMILIES},
@@ -141,9 +139,9 @@ def _distortions(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> list[Score
         heads = [pair.head for pair in listed]
         modifiers = [pair.modifier for pair in listed]
         phrases = [pair.query for pair in listed]
-        said = [pair.paraphrase for pair in listed]
+        paraphrases = [pair.paraphrase for pair in listed]
         found, residual = distortion(
-            encode(modifiers), encode(heads), encode(phrases), encode(said), heads, modifiers
+            encode(modifiers), encode(heads), encode(phrases), encode(paraphrases), heads, modifiers
         )
         scores.append(
             score_of_items(f"distortion/{family}/mean", "mean", phrases, heads, residual, larger_is_better=False)

@@ -1,4 +1,4 @@
-"""Which of an ontology's labels does a comment mean? Items are comments; what is resampled is the label."""
+"""Retrieval of an ontology's label by its comment. Items are comments, resampled by label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "dbpedia_comments"
 
 
 def tasks(dbpedia: str | None, seed: int) -> dict[str, Task[OntologyRows, str]]:
-    """The task on the DBpedia ontology at this place. Candidates are the labels of both parts, tested or not."""
+    """The task on the DBpedia ontology at this path. Candidates are the labels of both test and train rows."""
     task = Task(
         name=NAME,
         metrics=dict.fromkeys(retrieval.metric_names(NAME), True),

@@ -1,4 +1,4 @@
-"""Reranking: does the right candidate stand above the wrong ones?
+"""Reranking: does the right candidate rank above the wrong ones?
 
 table = tasks("data")        # {"rerank/AskUbuntuDupQuestions": Task, ...}
 """
@@ -39,7 +39,7 @@ def _task(name: str, path: str | None) -> Task[Queries, str]:
         benchmark=small(partial(reranking.read, name, path=path)),
         texts=_texts,
         score=partial(_score, task),
-        item_texts=_told,
+        item_texts=_item_texts,
         version=2,  # 1 let rounding part what is equal
         source="Lei et al. 2016; Cohan et al. 2020; Liu et al. 2018; figures: SAN, figure 2",
     )
@@ -51,9 +51,9 @@ def _texts(queries: Queries) -> Iterator[str]:
 
 
 def _score(task: str, queries: Queries, encode: EncodeTexts) -> list[Score]:
-    """map_at_1 is as trec_eval has it: 1 over the number of right candidates, where the first is right.
+    """map_at_1 follows trec_eval: 1 over the number of right candidates if the first is right, else 0.
 
-    At a cut of 1 the reciprocal rank is precision. A tie counts against the right candidate.
+    mrr_at_1 equals precision at 1. A tie counts against the right candidate.
     """
     orders = [_order(row, encode) for row in queries]
     right = [order < len(row.positive) for row, order in zip(queries, orders, strict=True)]
@@ -78,17 +78,19 @@ def _ids(queries: Queries) -> list[str]:
     return [json.dumps([number, row.query]) for number, row in enumerate(queries)]
 
 
-def _told(queries: Queries, metric: str) -> dict[str, str]:
-    """A query with the first of its right candidates; and each wrong one, which a query may be taken for."""
-    told = {text_key(text): text for row in queries for text in row.negative}
-    return told | {
+def _item_texts(queries: Queries, metric: str) -> dict[str, str]:
+    """Display texts: a query with its first right candidate; and each wrong candidate alone."""
+    wrong = {text_key(text): text for row in queries for text in row.negative}
+    return wrong | {
         name: f"{row.query} | {row.positive[0]}" for name, row in zip(_ids(queries), queries, strict=True)
     }
 
 
 def _order(row: Reranked, encode: EncodeTexts) -> np.ndarray:
-    """The places of the candidates, right ones first in `row`, by falling cosine, wrong ones first among equals,
-    however the product rounds them. -> (K,) integers."""
+    """Indices of the candidates (right ones, then wrong ones) by falling cosine. -> (K,) integers.
+
+    Wrong ones come first among ties, which are equal up to rounding.
+    """
     vectors = unit(encode([row.query, *row.positive, *row.negative]).astype(np.float64))
     right = np.arange(len(vectors) - 1) < len(row.positive)
     cosines = vectors[1:] @ vectors[0]
@@ -96,5 +98,5 @@ def _order(row: Reranked, encode: EncodeTexts) -> np.ndarray:
 
 
 def _average_precision(right: np.ndarray) -> float:
-    """Mean, over the right candidates, of the share of right ones down to each. (K,) bool -> scalar."""
+    """Mean over the right candidates of the precision at their ranks. (K,) bool -> scalar."""
     return float((np.cumsum(right) / np.arange(1, len(right) + 1))[right].mean())

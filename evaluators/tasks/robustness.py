@@ -1,4 +1,4 @@
-"""Where sentence encoders go wrong: same words with another meaning, negation, senses, a crowded space.
+"""Weak points of sentence encoders: same words with another meaning, negation, senses, a crowded space.
 
 table = tasks("data")        # {"paws": Task, "semantoneg": Task, "negation": Task, "suppression/STS12": Task, ...}
 """
@@ -25,8 +25,8 @@ from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import SubsetTask, pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import Benchmark, EncodeTexts, Task, small
 
-NEGATED_AT_MOST = 600  # pairs of a set of negations, evenly spaced: the larger sets repeat themselves
-ALIKE = 4.0  # STS-B pairs above are like pairs, as in SimCSE
+NEGATED_AT_MOST = 600  # pairs of each set of negations, evenly spaced, as the larger sets are repetitive
+ALIKE = 4.0  # STS-B pairs with gold above this are positives of alignment, as in SimCSE
 
 
 def tasks(path: str | None) -> dict[str, Task]:
@@ -63,7 +63,7 @@ def _paws(name: str, split: str, path: str | None) -> SubsetTask:
 
 
 def _paws_accuracy(path: str | None) -> SubsetTask:
-    """A task of its own: its threshold wants the dev part encoded too, as many sentences again."""
+    """A separate task, as its threshold needs the dev part encoded too, which doubles the cost."""
     return SubsetTask(
         name="paws/accuracy",
         metrics={"paws/accuracy": True},
@@ -93,7 +93,9 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
         metrics={"semantoneg/accuracy": True, "semantoneg/auc": True},
         headline="semantoneg/accuracy",
         benchmark=small(partial(negation.semantoneg, path=path)),
-        texts=lambda contrasts: [text for one in contrasts for text in (one.input, *one.candidates)],
+        texts=lambda contrasts: [
+            text for contrast in contrasts for text in (contrast.input, *contrast.candidates)
+        ],
         score=_semantoneg_scores,
         item_texts=_texts_of_contrasts,
         source="Vahtola et al. 2022",
@@ -102,22 +104,22 @@ def _semantoneg(path: str | None) -> Task[tuple[Contrast, ...], str]:
 
 
 def _semantoneg_scores(contrasts: tuple[Contrast, ...], encode: EncodeTexts) -> list[Score]:
-    """accuracy: the paraphrase stands strictly above both others. auc: on a scale common to all inputs."""
-    sides = [(one.input, text) for one in contrasts for text in one.candidates]
+    """accuracy: share of inputs whose paraphrase scores strictly above both others. auc: over all inputs."""
+    sides = [(contrast.input, text) for contrast in contrasts for text in contrast.candidates]
     cosines = aligned_cosines(encode([a for a, _ in sides]), encode([b for _, b in sides]))
-    starts = np.cumsum([0, *(len(one.candidates) for one in contrasts)])
+    starts = np.cumsum([0, *(len(contrast.candidates) for contrast in contrasts)])
     right, label, taken = [], np.zeros(len(sides)), []
-    for one, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
-        own = start + one.paraphrase
-        label[own] = 1.0
-        others = np.where(np.arange(start, end) == own, -np.inf, cosines[start:end])
-        right.append(cosines[own] > others.max())
-        taken.append("" if right[-1] else f"{one.id}:{others.argmax()}")
-    inputs = [one.input for one in contrasts]
-    ids = [f"{one.id}:{place}" for one in contrasts for place in range(len(one.candidates))]
-    groups = [one.input for one in contrasts for _ in one.candidates]
+    for contrast, start, end in zip(contrasts, starts[:-1], starts[1:], strict=True):
+        paraphrase = start + contrast.paraphrase
+        label[paraphrase] = 1.0
+        others = np.where(np.arange(start, end) == paraphrase, -np.inf, cosines[start:end])
+        right.append(cosines[paraphrase] > others.max())
+        taken.append("" if right[-1] else f"{contrast.id}:{others.argmax()}")
+    inputs = [contrast.input for contrast in contrasts]
+    ids = [f"{contrast.id}:{place}" for contrast in contrasts for place in range(len(contrast.candidates))]
+    groups = [contrast.input for contrast in contrasts for _ in contrast.candidates]
     accuracy = score_of_items(
-        "semantoneg/accuracy", "mean", [one.id for one in contrasts], inputs, np.array(right)
+        "semantoneg/accuracy", "mean", [contrast.id for contrast in contrasts], inputs, np.array(right)
     )
     return [
         replace(accuracy, taken_for=taken),
@@ -126,17 +128,19 @@ def _semantoneg_scores(contrasts: tuple[Contrast, ...], encode: EncodeTexts) -> 
 
 
 def _texts_of_contrasts(contrasts: tuple[Contrast, ...], metric: str) -> dict[str, str]:
-    """An input with its paraphrase, or with any of its candidates; what it is taken for alone."""
-    whole = metric.endswith("/accuracy")
-    texts = {one.id: f"{one.input} | {one.candidates[one.paraphrase]}" for one in contrasts}
-    for one in contrasts:
-        for place, text in enumerate(one.candidates):
-            texts[f"{one.id}:{place}"] = text if whole else f"{one.input} | {text}"
+    """Display texts. accuracy: input with paraphrase, and candidates alone. auc: input with each candidate."""
+    by_input = metric.endswith("/accuracy")
+    texts = {
+        contrast.id: f"{contrast.input} | {contrast.candidates[contrast.paraphrase]}" for contrast in contrasts
+    }
+    for contrast in contrasts:
+        for place, text in enumerate(contrast.candidates):
+            texts[f"{contrast.id}:{place}"] = text if by_input else f"{contrast.input} | {text}"
     return texts
 
 
 def _negation(path: str | None) -> SubsetTask:
-    """How close an encoder puts a sentence and its negation; narrow cones do: see `geometry/STS-B`."""
+    """Cosine of a sentence and its negation. It is high in any narrow cone of vectors: see `geometry/STS-B`."""
 
     def read() -> Subsets:
         sets = negation.negated_pairs(path=path)
@@ -165,18 +169,20 @@ def _negation_scores(sets: Subsets, encode: EncodeTexts) -> list[Score]:
 
 
 def _evenly(rows: int, at_most: int) -> list[int]:
-    """At most so many places, evenly spaced over 0 ... rows - 1."""
+    """At most `at_most` indices, evenly spaced over 0 ... rows - 1."""
     return np.linspace(0, rows - 1, min(rows, at_most)).round().astype(int).tolist()
 
 
 def _wic(path: str | None) -> SubsetTask:
-    """WiC with the vectors of whole sentences: what is left when the encoder is not told the word."""
+    """WiC by vectors of whole sentences, without marking the word."""
 
     def read() -> Subsets:
         parts = wic.read(path=path)
 
         def pairs(split: str) -> Pairs:
-            return Pairs.of((one.id, one.first.text, one.second.text, float(one.same)) for one in parts[split])
+            return Pairs.of(
+                (pair.id, pair.first.text, pair.second.text, float(pair.same)) for pair in parts[split]
+            )
 
         return {split: pairs(split) for split in ("train", "test")}
 
@@ -207,10 +213,10 @@ def _geometry(path: str | None) -> SubsetTask:
         pairs = joined(subsets.values())
         like = pairs.take(np.flatnonzero(pairs.gold > ALIKE).tolist())
         vectors = encode(list(dict.fromkeys(pair_texts(subsets))))
-        apart = alignment.squared_distances(pair_cosines(like, encode))
+        distances = alignment.squared_distances(pair_cosines(like, encode))
         figures = {"uniformity": alignment.uniformity(vectors), **geometry.figures(vectors)}
         return [
-            score_of_items(f"{name}/alignment", "mean", *pair_items(like), apart, larger_is_better=False),
+            score_of_items(f"{name}/alignment", "mean", *pair_items(like), distances, larger_is_better=False),
             *(
                 Score(metric=f"{name}/{figure}", value=value, larger_is_better=figure == "effective_rank")
                 for figure, value in figures.items()

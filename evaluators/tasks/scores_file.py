@@ -22,15 +22,15 @@ AVERAGED = {"higher": True, "lower": False}  # every other reading is an aggrega
 
 
 def tasks(metrics: Mapping[str, str], prefix: str = PREFIX) -> Tasks:
-    """The one task, with these metrics. metrics: name in the file -> how its rows become a figure.
+    """The single task with these metrics. metrics: name in the file -> how its rows become a figure.
 
-    prefix: of what a study calls them.
+    prefix: of their names in a study.
     """
     return {NAME: _task(NAME, metrics, {metric: f"{prefix}{metric}" for metric in metrics})}
 
 
 def tasks_of_script(metrics: Mapping[str, str]) -> Tasks:
-    """The task of what a script wrote; and one of its figures on development data, by which a search may choose:
+    """The task of a script's metrics, and a second task of its dev metrics, by which a search may choose:
     `dev/accuracy` of the file is `dev/scores/accuracy` of the task `dev/scores`."""
     of_dev = {metric: reading for metric, reading in metrics.items() if is_dev(metric)}
     made = tasks({metric: reading for metric, reading in metrics.items() if metric not in of_dev})
@@ -58,8 +58,7 @@ def _score(
     metrics: Mapping[str, str],
     place_of: Callable[[Sequence[str]], Sequence[Path]],
 ) -> list[Score]:
-    """Every declared metric, by its name in the study. CorpusError where the file lacks one, or says other things
-    of it."""
+    """Every declared metric, by its name in the study. Raises CorpusError as `figures`."""
     if not metrics:
         return []
     path = place_of([next(iter(metrics))])[0]
@@ -69,7 +68,7 @@ def _score(
 def figures(
     path: Path, metrics: Mapping[str, str], found: Mapping[str, MetricRows], names: Mapping[str, str]
 ) -> list[Score]:
-    """These metrics of the rows of a file. CorpusError where it lacks one, or says other things of it."""
+    """These metrics of a file's rows. Raises CorpusError if the file lacks or contradicts a declared metric."""
     lacking = [metric for metric in metrics if metric not in found]
     if lacking:
         raise CorpusError(
@@ -106,7 +105,7 @@ def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, r
 
 
 def outside_range(name: str, reading: str, rows: MetricRows) -> list[float]:
-    """The scores that do not lie where the metric's name says. What is held against gold may lie anywhere."""
+    """The scores outside the range that the metric's name implies; [] for metrics against gold."""
     limits = range_of(name)
     if limits is None or reading not in AVERAGED:
         return []

@@ -1,9 +1,9 @@
-"""SentEval's classification: what a linear classifier finds in frozen vectors. Accuracy, and F1 for MRPC.
+"""SentEval's classification by a linear classifier on frozen vectors. Accuracy, and F1 for MRPC.
 
     table = tasks("data")          # {"senteval/MR": Task, ..., "senteval-sklearn/MR": Task, ...}
 
-`senteval/…` follows the toolkit's own classifier and protocol; `senteval-sklearn/…` puts sklearn's logistic
-regression in its place. Their figures are never compared with each other. Source: Conneau and Kiela 2018.
+`senteval/…` uses the toolkit's own classifier and protocol; `senteval-sklearn/…` uses sklearn's logistic
+regression instead. Figures of the two are never compared. Source: Conneau and Kiela 2018.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SentEvalTask = Task[Splits, str]
 ProbeName = Literal["toolkit", "logistic"]
 
-TOOLKIT, SKLEARN = "senteval/", "senteval-sklearn/"  # what stands before a set: its own classifier, and the other
+TOOLKIT, SKLEARN = "senteval/", "senteval-sklearn/"  # prefixes of the tasks of each classifier
 SEVEN = tuple(f"{TOOLKIT}{name}" for name in senteval.NAMES)
 SEVEN_SKLEARN = tuple(f"{SKLEARN}{name}" for name in senteval.NAMES)
 
@@ -48,14 +48,13 @@ def _task(name: str, benchmark: Benchmark[Splits], probe: ProbeName) -> SentEval
     def score(splits: Splits, encode: EncodeTexts) -> list[Score]:
         from evaluators.metrics import probing
 
-        said = predicted(splits, encode, getattr(probing, probe)())
+        classes = predicted(splits, encode, getattr(probing, probe)())
         tested = _tested(splits)
         items = items_of(tested)
-        right = (said == tested.labels).astype(np.float64)
+        right = (classes == tested.labels).astype(np.float64)
         scores = [score_of_items(f"{name}/accuracy", "mean", *items, right)]
         if paired:
-            decided = said.astype(np.float64)
-            scores.append(score_of_items(f"{name}/f1", "f1", *items, decided, tested.labels))
+            scores.append(score_of_items(f"{name}/f1", "f1", *items, classes.astype(np.float64), tested.labels))
         return scores
 
     return SentEvalTask(
@@ -77,7 +76,7 @@ def _tested(splits: Splits) -> Labelled:
 
 
 def predicted(splits: Splits, encode: EncodeTexts, probe: Probe) -> np.ndarray:
-    """The class of each tested row, by the protocol that the set's splits ask for. -> (N,)."""
+    """The predicted class of each tested row, by the protocol for the set's splits. -> (N,)."""
     from evaluators.metrics import probing
 
     if "all" in splits:
@@ -92,7 +91,7 @@ def predicted(splits: Splits, encode: EncodeTexts, probe: Probe) -> np.ndarray:
 
 
 def features(rows: Labelled, encode: EncodeTexts) -> np.ndarray:
-    """Vectors of single texts; of two, |a - b| beside a·b. -> (N, D) or (N, 2 D)."""
+    """Vectors of single texts, (N, D); or of pairs [|a - b|; a·b], (N, 2 D)."""
     sides = [encode(side) for side in rows.sides]
     if len(sides) == 1:
         return sides[0]
@@ -105,7 +104,7 @@ def _classes(splits: Splits) -> int:
 
 
 def items_of(rows: Labelled) -> Items:
-    """What the rows are called in every task, and which are resampled together."""
+    """Names of the rows, the same in every task, and the groups in which they are resampled."""
     if len(rows.sides) == 1:
         return text_items(rows.sides[0])
     a, b = rows.sides
@@ -113,5 +112,5 @@ def items_of(rows: Labelled) -> Items:
 
 
 def item_texts_of(rows: Labelled) -> dict[str, str]:
-    """What a person reads of each of `items_of`: its text, or both."""
+    """Display texts of `items_of`: the text or both texts of a row."""
     return dict(zip(items_of(rows).ids, map(" | ".join, zip(*rows.sides, strict=True)), strict=True))

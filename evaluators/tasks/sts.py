@@ -44,7 +44,7 @@ def tasks(path: str | None) -> dict[str, SubsetTask]:
 
 
 def subsets_at_hand(read: Callable[[], Subsets]) -> Benchmark[Subsets]:
-    """Pairs that are read whole, once, and named by their texts and gold."""
+    """A benchmark that is read once as a whole, with a fingerprint of its texts and gold."""
     return small(read, sts.fingerprint)
 
 
@@ -64,10 +64,10 @@ def _task(name: str, read: Callable[[], Subsets]) -> SubsetTask:
         return sts_scores(name, pair_items(pairs), subset, pair_cosines(pairs, encode), pairs.gold)
 
     published = name.split("/")[1]
-    gone = IN_STSB.get(published, ()) if name.endswith("/dedup") else ()
+    emptied = IN_STSB.get(published, ()) if name.endswith("/dedup") else ()
     return SubsetTask(
         name=name,
-        metrics=metric_names(name, [one for one in SUBSETS.get(published, ()) if one not in gone]),
+        metrics=metric_names(name, [subset for subset in SUBSETS.get(published, ()) if subset not in emptied]),
         headline=f"{name}/spearman",
         benchmark=subsets_at_hand(read),
         texts=pair_texts,

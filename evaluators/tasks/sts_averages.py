@@ -1,4 +1,4 @@
-"""Means over STS sets, as tasks of their own: what papers print in the last column.
+"""Means over STS sets as separate tasks, which papers print in the last column.
 
 table = averages(path)          # {"sts/avg": Task, "sts/avg_dedup": Task, ...}
 """
@@ -16,7 +16,7 @@ from evaluators.tasks import sts
 from evaluators.tasks.task import Benchmark, EncodeTexts, Task
 
 AverageTask = Task[Mapping[str, Subsets], str]
-# The mean that papers print, and that of the five sets whose texts may be passed on; another mean is another name.
+# Papers average all sets; "avg5" covers the five sets whose texts may be redistributed.
 FIVE = ("STS12", "STS13", "STS14", "STS-B", "SICK-R")
 AVERAGES = {"sts/avg": sts.SETS, "sts/avg_dedup": sts.SETS, "sts/avg5": FIVE, "sts/avg5_dedup": FIVE}
 
@@ -29,7 +29,7 @@ def averages(path: str | None) -> dict[str, AverageTask]:
 def _average(name: str, sets: Sequence[str], path: str | None) -> AverageTask:
     dedup = name.endswith("_dedup")
     table = sts.tasks(path)
-    members = [table[f"sts/{one}/dedup" if dedup else f"sts/{one}"] for one in sets]
+    members = [table[f"sts/{published}/dedup" if dedup else f"sts/{published}"] for published in sets]
 
     def texts(found: Mapping[str, Subsets]) -> Iterator[str]:
         for member in members:
@@ -37,10 +37,10 @@ def _average(name: str, sets: Sequence[str], path: str | None) -> AverageTask:
 
     def score(found: Mapping[str, Subsets], encode: EncodeTexts) -> list[Score]:
         figures = [
-            one.value
+            result.value
             for member in members
-            for one in member.score(found[member.name], encode)
-            if one.metric == member.headline
+            for result in member.score(found[member.name], encode)
+            if result.metric == member.headline
         ]
         return [Score(metric=name, value=float(np.mean(figures)))]
 

@@ -1,4 +1,4 @@
-"""The tasks of the field, for every encoder that reads what they ask for: texts, or words in their sentences.
+"""All published tasks, for every encoder that reads their inputs: texts, or words in their sentences.
 
 table = tasks("data")                 # every task by name; those of mteb are looked up when they are named
 GROUPS["sts"]                         # the seven STS tasks that papers average; "senteval" likewise
@@ -23,7 +23,7 @@ from evaluators.tasks import (
 )
 from evaluators.tasks.task import Find, Table, Tasks
 
-# What stands for several tasks in `evaluate:` and in a mean over tasks.
+# Names that stand for several tasks in `evaluate:` and in a mean over tasks.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "sts": sts.SEVEN,
     "sts-dedup": sts.SEVEN_DEDUP,
@@ -33,10 +33,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 def tasks(path: str | None, own: Tasks | None = None) -> Table:
-    """Every task by name; path: a folder to look in first. Nothing is read until a task is asked.
+    """Every task by name; path: a folder to look in first. Benchmarks are read lazily.
 
-    own: a family's tasks on its own corpus, which come last and replace those of their names. CorpusError for an
-    installed package that gives a task one of these names.
+    own: a family's tasks on its own corpus, which replace others of the same name. Raises CorpusError if an
+    installed package has a task with one of these names.
     """
     listed: Tasks = {
         **sts.tasks(path),

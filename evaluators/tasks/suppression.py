@@ -20,7 +20,7 @@ from evaluators.tasks.named_items import pair_items, subset_item_texts
 from evaluators.tasks.sts import SETS, SubsetTask, pair_cosines, pair_texts, subsets_at_hand
 from evaluators.tasks.task import EncodeTexts
 
-# The pairs of SAN, table 11, all alike in meaning: what each is called here -> the set that holds it, and its key.
+# The pairs of SAN, table 11, all similar in meaning: our name of the pair -> its set, and its key there.
 TABLE_11 = {
     "adventure": ("STS12", "a301ecab007d397b"),
     "motocross": ("SICK-R/all", "448eb44da8a0ce7f"),
@@ -41,8 +41,8 @@ def tasks(path: str | None) -> Iterator[SubsetTask]:
 
 def _slices(name: str, sets: Sequence[str], path: str | None) -> SubsetTask:
     def read() -> Subsets:
-        parts = {of: sts.read(of, path=path) for of in sets}
-        return {f"{of}/{subset}": pairs for of, subsets in parts.items() for subset, pairs in subsets.items()}
+        parts = {source: sts.read(source, path=path) for source in sets}
+        return {f"{key}/{subset}": pairs for key, subsets in parts.items() for subset, pairs in subsets.items()}
 
     def score(subsets: Subsets, encode: EncodeTexts) -> list[Score]:
         pairs = joined(subsets.values())
@@ -70,11 +70,11 @@ def _slices(name: str, sets: Sequence[str], path: str | None) -> SubsetTask:
 
 
 def _table_11(path: str | None) -> SubsetTask:
-    """Six pairs bear no verdict on an encoder: they are the paper's illustration, pair by pair."""
+    """The paper's six illustrative pairs, each with a figure; too few for a verdict on an encoder."""
     name = "suppression/table11"
 
     def score(pairs_of: Subsets, encode: EncodeTexts) -> list[Score]:
-        cosines = {pair: pair_cosines(of, encode) for pair, of in pairs_of.items()}
+        cosines = {pair: pair_cosines(rows, encode) for pair, rows in pairs_of.items()}
         items = pair_items(joined(pairs_of.values()))
         mean = score_of_items(f"{name}/mean", "mean", *items, np.concatenate(list(cosines.values())))
         return [mean, *(Score(metric=f"{name}/{pair}", value=float(value[0])) for pair, value in cosines.items())]
@@ -92,7 +92,7 @@ def _table_11(path: str | None) -> SubsetTask:
 
 
 def _pair(pair: str, path: str | None) -> Pairs:
-    """The one pair, as its set has it. CorpusError where the set has it not."""
+    """This pair as its set has it. Raises CorpusError if the set lacks it."""
     name, key = TABLE_11[pair]
     whole = joined(sts.read(name, path=path).values())
     keys = whole.text_keys()

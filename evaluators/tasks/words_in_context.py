@@ -88,7 +88,7 @@ def _similarity(language: str, path: str | None) -> Task[tuple[SimilarityPair, .
 
 
 def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str) -> Task[Splits, Occurrence]:
-    """scored: the split that is measured on."""
+    """scored: the split on which accuracy and AUC are measured."""
     return Task(
         name=name,
         metrics={f"{name}/accuracy": True, f"{name}/auc": True},
@@ -109,7 +109,7 @@ def _same_sense(name: str, read: Callable[[], Splits], scored: str, source: str)
 
 
 def _score_same_sense(name: str, scored: str, splits: Splits, encode: EncodeOccurrences) -> list[Score]:
-    """Accuracy on one split of the threshold that fits all others best; ROC-AUC, which needs none."""
+    """Accuracy on the split `scored`, by the best threshold for all other splits; and ROC-AUC."""
 
     def distances(pairs: Sequence[WicPair]) -> np.ndarray:
         vectors = encode([side for pair in pairs for side in (pair.first, pair.second)])
@@ -122,11 +122,11 @@ def _score_same_sense(name: str, scored: str, splits: Splits, encode: EncodeOccu
     known = [pair for split, pairs in splits.items() if split != scored for pair in pairs]
     test = splits[scored]
     threshold = best_threshold(distances(known), same(known))
-    apart = distances(test)
-    right = is_below(apart, threshold) == same(test)
+    tested = distances(test)
+    right = is_below(tested, threshold) == same(test)
     ids, words = [pair.id for pair in test], [pair.first.lemma for pair in test]
     return [
         score_of_items(f"{name}/accuracy", "mean", ids, words, right),
-        score_of_items(f"{name}/auc", "auc", ids, words, -apart, same(test)),
+        score_of_items(f"{name}/auc", "auc", ids, words, -tested, same(test)),
         Score(metric=f"{name}/threshold", value=threshold),
     ]
