@@ -24,32 +24,33 @@ if TYPE_CHECKING:
     from corpora.cale.records import CaleCorpus
     from orchestration.study.study import Study
 
-# What must stand beside a gain over an untrained encoder: readout of an untrained arm -> as a study has it
-BESIDE = {"lemma": "{readout: lemma}", "target": "{readout: target, layers: [...]}"}
+# Untrained arms that a claim of a gain over an untrained encoder needs in the study: readout -> the arm's text
+REQUIRED = {"lemma": "{readout: lemma}", "target": "{readout: target, layers: [...]}"}
 
 
 def reads(settings: Settings) -> tuple[str, ...]:
-    """Every arm reads words in their sentences; the average over a whole sentence stands for sentences as well."""
+    """Every arm reads words in their sentences; with readout mean it also reads plain texts."""
     return (OCCURRENCES, "texts") if settings.readout == "mean" else (OCCURRENCES,)
 
 
 def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
-    """No claim rests on the misprinted loss, and no gain over the untrained encoder stands alone.
+    """Raise ValueError for a claim on the misprinted loss, or on a gain over an untrained encoder if the study
+    lacks a REQUIRED arm.
 
-    An untrained encoder does not read tags, and training on few pairs teaches mostly which words are the same:
-    beside such a gain a reader must see what the lemma alone (1L1C) and the untrained target's own states reach.
+    An untrained encoder does not understand tags, and training on few pairs mostly teaches to recognise the same
+    word. Such a gain must be read beside the lemma alone (1L1C) and the untrained states of the target.
     """
     untrained = {arm.readout for arm in study.arms.values() if not arm.train}
-    missing = [words for readout, words in BESIDE.items() if readout not in untrained]
+    missing = [words for readout, words in REQUIRED.items() if readout not in untrained]
     for comparison in study.parts:
-        named = [(role, name) for role, side in comparison.sides.items() for name in side.arms]
-        for role, name in named:
+        arms_of_roles = [(role, name) for role, side in comparison.sides.items() for name in side.arms]
+        for role, name in arms_of_roles:
             if study.arms[name].train and study.arms[name].loss == "printed":
                 raise ValueError(
                     f"compare: {comparison.claim}: {role} = {name} has loss printed"
                     "\n  accepted: arms with loss contrastive_distance; a misprint is shown, not claimed"
                 )
-        arms = [study.arms[name] for _, name in named]
+        arms = [study.arms[name] for _, name in arms_of_roles]
         gain = any(arm.train for arm in arms) and any(not arm.train and arm.readout == "mean" for arm in arms)
         if gain and missing:
             raise ValueError(
@@ -59,19 +60,19 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
 
 
 def check_target_layers(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
-    """Every backbone has the layers that an arm reads."""
+    """Raise ValueError for a backbone without the layers that an arm reads."""
     check_depth(study, backbones, lambda arm: max(arm.layers, default=0))
 
 
 def check_pairs(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
-    """Every trained arm has a batch of pairs, and its workers can share it."""
+    """Raise ValueError for a trained arm with less than a batch of pairs, or one that workers cannot share."""
     from trainers.cale.batches import training_rows
 
     check_trained(study, lambda arm: training_rows(arm, corpus.pairs["train"], study.resources.workers_per_run))
 
 
 def check_lengths(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
-    """The max_length of every trained arm has room for each word that is trained on, with its tags."""
+    """Raise ValueError for a trained arm whose max_length is too short for a training word with its tags."""
     from trainers.encoders.occurrence_encoder import check_words
 
     train = corpus.pairs["train"]

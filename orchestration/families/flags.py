@@ -1,4 +1,4 @@
-"""Flags of a family's own command that are fields of a data class: types, choices and defaults are the field's."""
+"""Flags of a family's own command that are made from a data class's fields: types, choices and defaults."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from trainers.engine.world import Precision
 T = TypeVar("T")
 
 
-def add_fields(command: argparse.ArgumentParser, of: type, told: Mapping[str, str]) -> None:
-    """A flag for each of these fields, whose own default holds where it is not given. told: what it is for."""
-    for name, what in told.items():
+def add_fields(command: argparse.ArgumentParser, of: type, texts: Mapping[str, str]) -> None:
+    """Add a flag for each of these fields, with the field's default. texts: field -> help text."""
+    for name, text in texts.items():
         kind = field_types(of)[name]
         found = choices(kind)
         accepted: dict[str, Any] = {"choices": found} if found else {"type": plain_types(kind)[0]}
         default = getattr(of, name)
         shown = f"{default:g}" if isinstance(default, float) else str(default)
-        said = what if default is None else f"{what} (default: {shown})"
-        command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=said, **accepted)
+        help_text = text if default is None else f"{text} (default: {shown})"
+        command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=help_text, **accepted)
 
 
-def add_precision(command: argparse.ArgumentParser, told: str) -> None:
-    """The flag of what arithmetic is done in. told: what it is part of."""
+def add_precision(command: argparse.ArgumentParser, text: str) -> None:
+    """Add the flag of the arithmetic's precision. text: the beginning of its help."""
     command.add_argument(
         "--precision",
         choices=get_args(Precision),
-        help=f"{told} (default: bf16 where the device is fast at it)",
+        help=f"{text} (default: bf16 where the device is fast at it)",
     )
 
 
 def made(of: type[T], given: Mapping[str, Any], **others: Any) -> T:
-    """The data class of the flags that were given. StudyError names the flag whose value is not accepted."""
-    own = {one.name for one in fields(of)}  # type: ignore[arg-type]  # whoever asks has a data class
+    """The data class with the given flags. Raises StudyError naming a flag whose value is not accepted."""
+    own = {field.name for field in fields(of)}  # type: ignore[arg-type]  # callers pass a data class
     try:
         return of(**{name: value for name, value in given.items() if name in own}, **others)
     except ValueError as error:

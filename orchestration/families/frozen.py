@@ -1,6 +1,6 @@
-"""The frozen family: which of these encoders, as they are, is better on the tasks of the field?
+"""The frozen family compares untrained encoders on published tasks.
 
-Nothing is trained, so no seed moves a figure: what vouches for a difference is the items it was measured on.
+Seeds change nothing, so significance of a difference rests on the items of the tasks.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoCorpus:
-    """What an encoder is trained on that is not trained."""
+    """The empty corpus of encoders that are not trained."""
 
     fingerprint: str = ""
 
 
 def check_modules(study: Study, backbones: Sequence[Path], corpus: NoCorpus) -> None:
-    """What a backbone's own modules do is all done here."""
+    """Raise ValueError for a backbone with modules of its own that semray does not implement."""
     for name, arm in study.arms.items():
         for folder in backbones if arm.readout == "own" else ():
             with of_arm(name):
@@ -37,7 +37,7 @@ def check_modules(study: Study, backbones: Sequence[Path], corpus: NoCorpus) -> 
 
 
 def told(encoder: Encoder) -> dict[str, str]:
-    """What the model's own readout and length are."""
+    """The readout and max_length of the encoder, for tables."""
     return {"read by": f"{encoder.readout}, at most {encoder.max_length} tokens"}
 
 

@@ -1,4 +1,4 @@
-"""`semray mlm-train`: its flags, and the generator of aligned negatives that comes of them."""
+"""`semray mlm-train`: its flags, and the training of a generator of aligned negatives."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trainers.san.masked_settings import MaskedSettings
 
 SUMMARY = "train a backbone to fill masks on a corpus, as a generator for san-generate"
-SENTENCES = {name: told for name, told in DATA.items() if name != "lexicon"}
-LEARNING = {
+SENTENCES = {name: text for name, text in DATA.items() if name != "lexicon"}
+TRAINING = {
     "steps": "of training",
     "batch_size": "sentences of a step",
     "max_length": "tokens of a sentence that are read",
@@ -40,13 +40,13 @@ def add_arguments(command: ArgumentParser) -> None:
     )
     command.add_argument("--out", required=True, metavar="FOLDER", help="where the model is kept")
     add_fields(command, SanData, SENTENCES)
-    add_fields(command, MaskedSettings, LEARNING)
+    add_fields(command, MaskedSettings, TRAINING)
     add_precision(command, "part of the model's id")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOrder:
-    """What is to be trained, on which sentences, into which folder, where. id: names the model."""
+    """The training to do: backbone, sentences, output folder and device. id: the model's `identity`."""
 
     settings: MaskedSettings
     backbone: str
@@ -58,7 +58,7 @@ class TrainingOrder:
 
 
 class GeneratorTraining:
-    """See `contract.OwnWork`: one piece of work, the whole training."""
+    """See `contract.OwnWork`. The whole training is a single piece of work."""
 
     def __init__(self, order: TrainingOrder) -> None:
         from trainers.san.masked_settings import about
@@ -95,7 +95,7 @@ class GeneratorTraining:
 
 
 def work_of(options: Namespace) -> GeneratorTraining:
-    """What the flags ask for, begun. StudyError names the flag whose value is not accepted."""
+    """The training that the flags describe. Raises StudyError naming a flag whose value is not accepted."""
     from corpora.san.build import selection_key
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
     from trainers.engine.precision import best_precision

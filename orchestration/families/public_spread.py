@@ -1,4 +1,4 @@
-"""How far a sentence encoder moves between seeds, for plans of studies that have no finished pairs."""
+"""The published spread of a sentence encoder between seeds, for plans of studies without finished pairs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from evaluators.significance.published import published
 
 
 def of_simcse() -> tuple[float, str]:
-    """The standard deviation of SimCSE's mean over the STS sets, to the four digits that are ever shown of it."""
+    """The standard deviation of SimCSE's mean over the STS sets, rounded to four digits, and its source."""
     found = published()["simcse-bert-base"]
     return round(found.sd, 4), f"public: SimCSE on BERT-base, 7 STS tasks, {found.seeds} seeds (Tsukagoshi 2022)"

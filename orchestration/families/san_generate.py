@@ -1,4 +1,4 @@
-"""`semray san-generate`: its flags, and the set of aligned negatives that they ask for."""
+"""`semray san-generate`: its flags, and the generation of a set of aligned negatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
 REPORT = "report.json"
-# What is said of the flags that are fields of the recipe or of the data; types, choices and defaults are theirs.
+# Help of the flags that are fields of recipe and data, which also give their types, choices and defaults.
 RECIPE = {
     "law": "who is masked",
     "scale": "a token is masked with probability score / scale",
@@ -32,7 +32,7 @@ RECIPE = {
     "seed": "of masks and noise",
     "max_tokens": "tokens of a sentence that may change",
 }
-DATA = {  # what names the sentences, and what tags them
+DATA = {  # sentences and lexicon
     "sentences": "wordnet, semcor, wiki1m, wiki1m_sample, nli, snli_train, …, or a file",
     "least_words": "leave out shorter sentences",
     "most_words": "leave out longer sentences",
@@ -81,19 +81,19 @@ class Generation:
         return writer_of(self.order)
 
     def outcome(self) -> tuple[dict[str, Any], str]:
-        """What the set is like, as it is also written beside it, and in words."""
+        """The report on the set, which is also written into its folder, and its text for the terminal."""
         from corpora.san import shards
         from corpora.san.set_report import report, shown
 
         folder, manifest = self.order.folder, shards.read_manifest(self.order.folder)
-        told = report(shards.read(folder))
-        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **asdict(told)}
+        found = report(shards.read(folder))
+        content = {"set": shards.set_id(manifest), "generator": manifest["generator"], **asdict(found)}
         (folder / REPORT).write_text(json.dumps(content, indent=1, ensure_ascii=False))
-        return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(told)}"
+        return content, f"{folder}   set {content['set'][:12]}   {content['generator']}\n{shown(found)}"
 
 
 def work_of(options: Namespace) -> Generation:
-    """What the flags ask for, begun. StudyError names the flag whose value is not accepted."""
+    """The generation that the flags describe, begun. Raises StudyError naming a flag with a value not accepted."""
     return Generation(_order(options))
 
 
