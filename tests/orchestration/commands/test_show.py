@@ -51,6 +51,7 @@ class Interrupt:
         if name == moment:
             os.kill(os.getpid(), signal.SIGINT)
 moment = sys.argv[1]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, also where these tests run in the background
 sys.meta_path.insert(0, Interrupt())
 sys.exit(main(sys.argv[2:]))
 """
