@@ -1,7 +1,7 @@
 """The confirmation of a search: its best points against where they started, on fresh seeds and test data.
 
-What a search reports of its winner is too good: it is the largest of many noisy means, on the data it was chosen
-by. The confirmation is a study like any other, and the difference between the two is told as the optimism.
+A search overestimates its best point: its score is the largest of many noisy means, on the data it was chosen by.
+The confirmation is an ordinary study; the difference between the two scores is reported as the optimism.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ StandIn = tuple[str, Any]  # an arm of the confirmation: its name and its settin
 
 
 def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
-    """The study that puts the best points to the test.
+    """The study that tests the best points.
 
-    Each best point is an arm named after its number, so that a claim says which point it is about, beside the arm
-    it started from: that one, tuned, is claimed to be better by the objective. The study's own comparisons follow
-    with tuned arms in place of those that were searched, and the other trained arms tuned alike. StudyError when
-    no search found anything to confirm, or one has no point with all its seeds yet.
+    Each best point is an arm named after its number, and is claimed to be better by the objective than the arm its
+    search started from. The study's own comparisons follow: tuned arms replace the searched ones, and the other
+    trained arms get the same settings. StudyError if no search found a better point than its start, or if a search
+    has no point with all seeds yet.
     """
     for found in searches:
         _check_finished(study, found)
@@ -74,14 +74,14 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
 
 
 def not_repeated(study: Study, searches: Sequence[Searched]) -> dict[str, str]:
-    """The study's comparisons, tuned, that its confirmation leaves out, each with why."""
+    """The study's tuned comparisons that its confirmation leaves out: claim -> reason."""
     backbone, points = searches[0].selection.backbone, _points(searches)
     arms = {**study.arms, **dict(points.values())}
-    found = {
+    reasons = {
         claim.claim: _why_not(study, claim, arms | stand_ins)
         for claim, stand_ins in _repetitions(study, backbone, points)
     }
-    return {claim: why for claim, why in found.items() if why}
+    return {claim: why for claim, why in reasons.items() if why}
 
 
 def _points(searches: Sequence[Searched]) -> dict[str, StandIn]:
@@ -91,23 +91,23 @@ def _points(searches: Sequence[Searched]) -> dict[str, StandIn]:
 def _repetitions(
     study: Study, backbone: str, points: Mapping[str, StandIn]
 ) -> Iterator[tuple[Declared, dict[str, Any]]]:
-    """The study's own comparisons on which a search bears, and their arms, tuned."""
+    """The study's own comparisons that have a tuned arm, rewritten for the tuned arms; with those arms."""
     moved = {arm for arm, (name, _) in points.items() if name != arm}
     for claim in (one for declared in study.compare for one in declared.each([backbone])):
-        elsewhere = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
-        if not elsewhere and not moved.isdisjoint(claim.arms):
+        other_backbones = {on for _, on in sides_of(claim.resolved(study.figures).parts)} - {backbone}
+        if not other_backbones and not moved.isdisjoint(claim.arms):
             yield _repeated(study, claim, points)
 
 
 def _why_not(study: Study, claim: Declared, arms: Mapping[str, Any]) -> str:
-    """Why a comparison would confirm nothing, or "": a best point may be what an arm stood beside."""
+    """Why a comparison would confirm nothing, or "". A best point may be the same recipe as the arm beside it."""
     if any(is_dev(figure) for part in claim.parts for figure in study.figures_of(part.metric)):
         return "it is of development data, which a search chooses by, and would confirm nothing"
     return "both sides are one recipe, nothing is left to compare" if _coincides(study, claim, arms) else ""
 
 
 def _coincides(study: Study, claim: Declared, arms: Mapping[str, Any]) -> bool:
-    """Whether two sides of it, or of a part of it, are the same recipes."""
+    """Whether two sides of the claim, or of one of its parts, have the same recipes."""
     defining = family(study.family).defining
 
     def recipes(side: ClaimSide) -> tuple[bytes, ...]:
@@ -141,45 +141,45 @@ def _stand_in(found: Searched) -> StandIn:
 
 
 def _repeated(study: Study, claim: Declared, points: Mapping[str, StandIn]) -> tuple[Declared, dict[str, Any]]:
-    """A comparison between tuned arms, and those arms. `tuned alike`: some of them took the point of another."""
+    """A comparison between tuned arms, and those arms. `tuned alike`: some of them take another arm's point."""
     searched = next(arm for arm in claim.arms if arm in points)
     arms, point = claim.arms, points[searched]
     takes = {arm: points.get(arm) or _alike(study, arm, searched, point) for arm in arms}
     alike = any(name != arm for arm, (name, _) in takes.items() if arm not in points)
     repeated = claim.renamed({arm: name for arm, (name, _) in takes.items()})
-    return _called(repeated, f"tuned{' alike' if alike else ''}"), dict(takes.values())
+    return _with_ending(repeated, f"tuned{' alike' if alike else ''}"), dict(takes.values())
 
 
-def _called(claim: Declared, ending: str) -> Declared:
-    """A claim under a name with this ending, and so its parts: a part may be called what the search's claim is."""
+def _with_ending(claim: Declared, ending: str) -> Declared:
+    """The claim with this ending on its own name and its parts'. A part may be named like the search's claim."""
     if isinstance(claim, Joint):
         claim = replace(claim, all=tuple(replace(part, claim=f"{part.claim} {ending}") for part in claim.all))
     return replace(claim, claim=f"{claim.claim} {ending}")
 
 
 def _alike(study: Study, arm: str, searched: str, point: StandIn) -> StandIn:
-    """An arm that was not searched, beside one that was: what both had in common they have in common at the point.
+    """An arm that was not searched, beside one that was: settings that both had in common follow the point.
 
-    Where they differ is what they are compared for, and stays. So does an arm that is not trained, and one for
-    which nothing that moved matters.
+    Settings in which they differ stay, as these are compared. An untrained arm stays as it is, and so does one
+    that none of the changed settings affects.
     """
-    mine, (called, settings) = study.arms[arm], point
+    mine, (point_name, settings) = study.arms[arm], point
     own, before, after = flat(mine), flat(study.arms[searched]), flat(settings)
     moved = changed(mine, {name: after[name] for name in own if name in before and own[name] == before[name]})
     defining = family(study.family).defining
     if not mine.train or defining(moved) == defining(mine):
         return arm, mine
-    return f"{arm}@{called}", moved
+    return f"{arm}@{point_name}", moved
 
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism:
-    """What a search said of its best point, and what came of it: means over seeds, in the metric's unit.
+    """The best point's score in its search and in the confirmation: means over seeds, in the metric's unit.
 
-    chosen, confirmed: of the best point, on development data and selection seeds; on test data and fresh seeds.
-    optimism: by how much the first is better than the second. start: what the search began with. gain_chosen,
-    gain_confirmed: by how much the point is better than that start; None where no seed has both. The test data may
-    be harder than the development data; that touches both arms, and leaves the gains.
+    chosen: the score on development data and selection seeds. confirmed: on test data and fresh seeds.
+    optimism: how much better chosen is than confirmed. start: the arm that the search began with. gain_chosen,
+    gain_confirmed: how much better the point is than that start; None if no seed has scores of both. Test data
+    that is harder than the development data lowers both arms, and so hardly the gains.
     """
 
     arm: str
@@ -197,7 +197,7 @@ class Optimism:
 
     @property
     def line(self) -> str:
-        """In words, for the terminal."""
+        """The optimism in words, for the terminal."""
         tested = f"{self.test_metric} not known"
         if self.confirmed is not None:
             tested = (
@@ -221,8 +221,8 @@ class Optimism:
 
 
 def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]:
-    """The optimism of every search that found a point, from the confirmation's findings; paired by seed."""
-    told = []
+    """The optimism of every search that found a better point, from the confirmation's findings; paired by seed."""
+    gaps = []
     for found in searches:
         best, selection = tuned(found), found.selection
         if best is None:
@@ -234,7 +234,7 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         start = found.trials[0]
         shared = sorted(best.scores.keys() & start.scores.keys())
         confirmed = _mean(after[seed] for seed in both)
-        told.append(
+        gaps.append(
             Optimism(
                 arm=selection.arm,
                 start=selection.start,
@@ -250,11 +250,11 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
                 fresh_seeds=len(both),
             )
         )
-    return told
+    return gaps
 
 
 def _scored(findings: Findings, arm: str, backbone: str, metric: str) -> dict[int, float]:
-    """seed -> figure of an arm's runs that have one."""
+    """The finite scores of an arm's runs: seed -> score."""
     found = findings.values(arm, backbone, metric).items()
     return {seed: value for seed, value in found if seed is not None and math.isfinite(value)}
 

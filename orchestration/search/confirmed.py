@@ -1,6 +1,6 @@
-"""What is known of a search's confirmation without judging it anew: which point, when, and what came of it.
+"""Keeps and reads the outcome of a search's confirmation: the point, the date and the verdict.
 
-`semray confirm` writes it down beside the search, one small file for each point that it put to the test.
+`semray confirm` writes one small file beside the search for each point that it tested.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Ledger) -> None:
-    """Write down what the confirmation of these searches came to, when all of its runs are done."""
+    """Keep each best point's verdict in the ledger. All runs of the confirmation must be done."""
     verdicts = {one.verdict.claim: one.verdict for one in findings.findings if not one.verdict.part_of}
     for found in searches:
         if not (best := tuned(found)):
             continue
         points = found.selection.points(ledger)
         verdict = verdicts[f"search {found.selection.arm}"]
-        told = Confirmed(
+        outcome = Confirmed(
             treatment=verdict.treatment,
             control=verdict.control,
             metric=verdict.metric,
@@ -45,71 +45,71 @@ def keep_confirmed(searches: Sequence[Searched], findings: Findings, ledger: Led
             confirmed_at=now(),
         )
         earlier = points.confirmed().get(best.number)
-        if earlier is None or told != replace(earlier, confirmed_at=told.confirmed_at):
-            points.confirm(best.number, told)
+        if earlier is None or outcome != replace(earlier, confirmed_at=outcome.confirmed_at):
+            points.confirm(best.number, outcome)
 
 
 def confirmed_searches(study: Study, ledger: Ledger) -> tuple[ConfirmedSearch, ...]:
-    """What the confirmations of a study's searches came to; none where nothing was confirmed.
+    """The outcomes of the confirmations of a study's searches; empty if nothing was confirmed.
 
-    A few small files are read of each search, and no run of it.
+    This reads a few small files of each search, and none of its runs.
     """
     known = set() if study.search is None else set(ledger.searches(study.name))
     if not known:
         return ()
 
-    @cache  # the searches are gone through twice
+    @cache  # both loops over the searches below ask for it
     def outcome(search: str) -> SearchOutcome | None:
         return ledger.points(study.name, search).outcome()
 
     def at_best(selection: Selection) -> Any:
-        """The settings at the point that was best when the search was last asked for."""
-        came = outcome(selection.id)
-        if came is None or came.best is None:
+        """The settings at the best point that the search last wrote down."""
+        last = outcome(selection.id)
+        if last is None or last.best is None:
             return selection.settings
-        return settings_at(selection.space, selection.settings, came.point)
+        return settings_at(selection.space, selection.settings, last.point)
 
-    def there(facts: Facts) -> int:
+    def searches_known(facts: Facts) -> int:
         return sum(one.id in known for one in selections(study, facts, at_best))
 
     found = []
-    for selection in selections(study, facts_where(study, there, as_scored=True), at_best):
+    for selection in selections(study, facts_where(study, searches_known, as_scored=True), at_best):
         if selection.id in known and (tested := selection.points(ledger).confirmed()):
             found.append(_confirmed(selection, tested, outcome(selection.id)))
     return tuple(found)
 
 
 def _confirmed(
-    selection: Selection, tested: Mapping[int, Confirmed], came: SearchOutcome | None
+    selection: Selection, tested: Mapping[int, Confirmed], last: SearchOutcome | None
 ) -> ConfirmedSearch:
-    """The point that is the best now, else the one tested last. tested: what came of each, by its number."""
-    best = came.best if came else None
+    """The confirmation of the best point, else the latest. tested: number of the point -> its outcome."""
+    best = last.best if last else None
     number = max(tested, key=lambda one: (one == best, tested[one].confirmed_at))
     return ConfirmedSearch(
         **asdict(tested[number]),
         arm=selection.arm,
         point=number,
         best=best,
-        moved_on=came is not None and best != number,
-        ended=came is not None and came.ended,
-        words=f"search {selection.arm}: {_tested(tested[number])}; {_since(selection, number, came)}",
+        moved_on=last is not None and best != number,
+        ended=last is not None and last.ended,
+        words=f"search {selection.arm}: {_tested(tested[number])}; {_since(selection, number, last)}",
     )
 
 
-def _tested(told: Confirmed) -> str:
-    seeds = f"{told.seeds} fresh seed{'s' * (told.seeds != 1)}{', exploratory' * told.exploratory}"
-    against = f"{told.treatment} was put to the test against {told.control} on {told.confirmed_at[:10]}"
-    return f"{against}: {told.verdict} by {told.metric} over {seeds}"
+def _tested(outcome: Confirmed) -> str:
+    seeds = f"{outcome.seeds} fresh seed{'s' * (outcome.seeds != 1)}{', exploratory' * outcome.exploratory}"
+    against = f"{outcome.treatment} was put to the test against {outcome.control} on {outcome.confirmed_at[:10]}"
+    return f"{against}: {outcome.verdict} by {outcome.metric} over {seeds}"
 
 
-def _since(selection: Selection, number: int, came: SearchOutcome | None) -> str:
-    """What became of the search since, or where to see the confirmation again."""
+def _since(selection: Selection, number: int, last: SearchOutcome | None) -> str:
+    """Words on what the search has found since, or on how to see the confirmation again."""
     path = selection.study.path
     again = typed("confirm", path)
-    if came is None or (came.best == number and not came.ended):
+    if last is None or (last.best == number and not last.ended):
         return f"the search has not ended: {typed('search', path)} goes on"
-    if came.best == number:
+    if last.best == number:
         return f"{again} shows it again"
-    if came.best:
-        return f"since then another point is the best, {selection.arm}@{came.best}: {again}"
+    if last.best:
+        return f"since then another point is the best, {selection.arm}@{last.best}: {again}"
     return "since then no point is better than what the search began with"

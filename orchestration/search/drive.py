@@ -1,4 +1,4 @@
-"""A search at work: Tune suggests and races, trials ask, lanes execute, the ledger keeps."""
+"""Runs a search: Tune suggests and races points, their trials request runs, lanes execute them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def run_search(
     body: Body = execute,
     warm: Sequence[str] | None = None,
 ) -> tuple[Searched, bool]:
-    """Search around one arm until its trials or its budget are spent: what came of it; True if stopped before.
+    """Search around one arm until its trials or its budget are spent. Returns its table, and True if stopped.
 
-    What the ledger holds of the search already is taken from there: the same call goes on after a crash. on_change
-    is told of every trial that got a score, and with words of one that is raced out. warm: what lanes import
-    first, if not what the family says.
+    Runs that the ledger holds are not repeated, so the same call goes on after a crash. on_change is called for
+    each trial with another score, and with words for a trial that is raced out. warm: modules that lanes import
+    first; the family's by default.
     """
     begin_again(selection, ledger)
     board, search = Standings(selection, ledger, on_change), selection.search
-    asking: Asking | None = None  # from when lanes are there
+    asking: Asking | None = None  # set once lanes have started
 
-    def hear(event: Event) -> None:
+    def handle(event: Event) -> None:
         on_event(event)
         if asking is None:
             return
@@ -67,7 +67,7 @@ def run_search(
     lanes = Lanes(
         ledger=ledger,
         resources=selection.study.resources,
-        on_event=hear,
+        on_event=handle,
         body=body,
         warm=family(selection.study.family).imports if warm is None else warm,
         models=False,
@@ -82,12 +82,12 @@ def run_search(
 
 @contextmanager
 def _trials_asking(selection: Selection, board: Standings, lanes: int) -> Iterator[Asking]:
-    """Within, Tune suggests points in a thread of its own; the Asking hands on what its trials ask for."""
+    """A context in which a thread runs Tune, and the Asking passes its trials' requests to lanes."""
     import ray
 
     from orchestration.search.tune import Searching, driver_node
 
-    remote: Any = ray.remote  # its types do not know every option
+    remote: Any = ray.remote  # its types lack some options
     points = min(selection.search.at_once or lanes, selection.trials)
     together = -(-points // lanes) if family(selection.study.family).stacked else 1
     exchange = remote(num_cpus=0, resources=driver_node())(Exchange).remote(together, PATIENCE_SECONDS)

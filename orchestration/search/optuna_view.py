@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def export(searched: Searched, path: Path) -> Path:
-    """Write the search as an Optuna journal that `optuna-dashboard PATH` shows; one that is there is replaced."""
+    """Write the search as an Optuna journal that `optuna-dashboard PATH` shows, replacing any file there."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -38,10 +38,10 @@ def export(searched: Searched, path: Path) -> Path:
 
 
 def optuna_study(searched: Searched, storage: BaseStorage | None = None) -> optuna.Study:
-    """Every point with a score as a finished trial of its mean, as the sampler saw it; failed ones as such.
+    """The search as an Optuna study: each point that was run is a finished, pruned (stopped) or failed trial.
 
-    The mean over the first 1, 2, ... seeds are its intermediate values. A point that was stopped early is a pruned
-    trial; what it had reached is the last of these.
+    A finished trial's value is its mean over seeds. The intermediate values are the means over the first 1, 2, ...
+    seeds; the last one of a pruned trial includes the score at which its run was stopped.
     """
     selection = searched.selection
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -50,12 +50,12 @@ def optuna_study(searched: Searched, storage: BaseStorage | None = None) -> optu
         study_name=f"{selection.study.name} {selection.arm}",
         directions=["maximize" if sign > 0 else "minimize" for sign in selection.signs],
     )
-    with _unwarned():
+    with _without_warnings():
         study.set_metric_names([objective.metric for objective in selection.objectives])
-    of_name = {dimension.name: distribution(dimension) for dimension in selection.space}
+    distributions = {dimension.name: distribution(dimension) for dimension in selection.space}
     for trial in searched.trials:
         if trial.seeds:
-            study.add_trial(_frozen(trial, of_name, len(selection.objectives)))
+            study.add_trial(_frozen(trial, distributions, len(selection.objectives)))
     return study
 
 
@@ -70,7 +70,7 @@ def distribution(dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(dimension.low, dimension.high, dimension.log)
 
 
-def _frozen(trial: Trial, of_name: dict[str, BaseDistribution], objectives: int) -> FrozenTrial:
+def _frozen(trial: Trial, distributions: dict[str, BaseDistribution], objectives: int) -> FrozenTrial:
     means = [total / count for count, total in enumerate(accumulate(trial.values()), 1)]
     means += [trial.reached()] if trial.stopped else []
     state = TrialState.FAIL if trial.failed else TrialState.PRUNED if trial.stopped else TrialState.COMPLETE
@@ -78,14 +78,14 @@ def _frozen(trial: Trial, of_name: dict[str, BaseDistribution], objectives: int)
         state=state,
         values=[trial.mean(index) for index in range(objectives)] if state == TrialState.COMPLETE else None,
         params=dict(trial.point),
-        distributions={name: of_name[name] for name in trial.point},
+        distributions={name: distributions[name] for name in trial.point},
         intermediate_values={} if objectives > 1 else dict(enumerate(means, 1)),
         user_attrs={"point": trial.number, "seeds": len(trial.scores), "failed": dict(trial.failed)},
     )
 
 
 def plots(searched: Searched) -> dict[str, bytes]:
-    """Importance of the settings and parallel coordinates, as PNG; without those for which there is too little."""
+    """Plots of the settings' importance and of parallel coordinates: file name -> PNG; without those that fail."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -97,7 +97,7 @@ def plots(searched: Searched) -> dict[str, bytes]:
         "target": (lambda trial: trial.values[0]) if several else None,
         "target_name": searched.selection.objectives[0].metric,
     }
-    with _unwarned(), mpl.rc_context():  # it sets a style for all that is drawn after
+    with _without_warnings(), mpl.rc_context():  # Optuna changes the global style
         for name, draw in (
             ("importance.png", drawn.plot_param_importances),
             ("parallel_coordinates.png", drawn.plot_parallel_coordinate),
@@ -120,8 +120,8 @@ def _png(axes: Any) -> bytes:
 
 
 @contextmanager
-def _unwarned() -> Iterator[None]:
-    """Optuna calls its plots and the names of metrics experimental."""
+def _without_warnings() -> Iterator[None]:
+    """A context without Optuna's warnings that its plots and metric names are experimental."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

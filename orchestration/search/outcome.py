@@ -1,7 +1,7 @@
-"""What a search had come to when it was last asked for: kept in the ledger, and known again by one small file.
+"""Keeps the outcome of a search in the ledger, as one small file, and recognises a search that has ended.
 
-Which points were raced out, and in which order lanes ended, is nowhere written down: to ask every point for its
-seeds again could come to other answers. So a search that has ended is known by the table that it ended with.
+The ledger does not hold which points were raced out, nor in which order runs ended: to race again could decide
+otherwise. So a search has ended if its table is the one that it ended with.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def has_ended(found: Searched, ledger: Ledger) -> bool:
-    """Whether the search, with as many trials and runs as it may have now, ended with this very table."""
+    """Whether the search ended with this table, under the trials and the budget that the study has now."""
     return found.selection.points(ledger).outcome() == _outcome(found, ended=True)
 
 
 def keep_outcome(found: Searched, ledger: Ledger, *, ended: bool) -> None:
-    """Write down what a search has come to. ended: that nothing is left of it to be run."""
+    """Keep the outcome of a search. ended: no run of it is left."""
     found.selection.points(ledger).keep_outcome(_outcome(found, ended=ended))
 
 
 def begin_again(selection: Selection, ledger: Ledger) -> None:
-    """Write down that a search that had ended goes on: what it had come to may not hold for long."""
+    """Mark an ended search as going on, since its outcome may change."""
     points = selection.points(ledger)
-    if (came := points.outcome()) and came.ended:
-        points.keep_outcome(replace(came, ended=False))
+    if (last := points.outcome()) and last.ended:
+        points.keep_outcome(replace(last, ended=False))
 
 
 def _outcome(found: Searched, *, ended: bool) -> SearchOutcome:

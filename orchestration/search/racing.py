@@ -17,8 +17,8 @@ from scipy import special
 def noise(scores: np.ndarray) -> tuple[float, int]:
     """Sd of one score around its point's and its seed's effect, and its degrees of freedom.
 
-    scores (P, S), nan where missing: least squares of the additive model, in closed form. (nan, 0) where nothing
-    is left to estimate from.
+    scores (P, S), nan where missing. Least squares of the additive model, in closed form. (nan, 0) without a
+    degree of freedom.
     """
     present = ~np.isnan(scores)
     rows = present.sum(1) > 0
@@ -30,16 +30,16 @@ def noise(scores: np.ndarray) -> tuple[float, int]:
     centred = np.where(present, values - (values.sum(1) / counts)[:, None], 0.0)
     weights = present.astype(float)
     normal = np.diag(weights.sum(0)) - (weights / counts[:, None]).T @ weights  # (S, S)
-    towards = centred.sum(0)  # (S,)
-    left = float((centred**2).sum() - towards @ np.linalg.pinv(normal) @ towards)
-    return math.sqrt(max(left, 0.0) / freedom), freedom
+    seed_sums = centred.sum(0)  # (S,)
+    residual = float((centred**2).sum() - seed_sums @ np.linalg.pinv(normal) @ seed_sums)
+    return math.sqrt(max(residual, 0.0) / freedom), freedom
 
 
 def chance_to_win(scores: np.ndarray, point: int, best: int) -> float:
     """Probability that a point's mean over all S seeds ends above that of the best point, which has them all.
 
     With mean difference d over r common seeds and sd s of a single difference, the mean over all S is
-    t-distributed around d with scale s · sqrt((S - r) / (S r)). 1.0 while the noise is unknown.
+    t-distributed around d with scale s · sqrt((S - r) / (S r)). 1.0 if the noise is unknown.
     """
     common = ~np.isnan(scores[point]) & ~np.isnan(scores[best])
     r, seeds = int(common.sum()), scores.shape[1]

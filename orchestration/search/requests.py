@@ -1,4 +1,4 @@
-"""Between the trials of a search and the lanes: trials ask for runs, the driver answers with what came of them.
+"""Carries requests from the trials of a search to the lanes: trials ask for runs, the driver answers with reports.
 
 trial process --ask--> Exchange (an actor) --asked--> driver: Asking -> Pool -> lanes
               <-report-                    <-answer-
@@ -23,60 +23,59 @@ Ask = tuple[int, int, int]  # ticket, number of the point, place of the seed
 
 
 class Exchange:
-    """An actor that holds what trials ask until the driver takes it, and the answers they wait for.
+    """An actor that holds the trials' requests until the driver takes them, and the answers that trials wait for.
 
-    Asks are handed over as soon as there are as many as go together, or once no further one came for so many
-    seconds of patience.
+    The driver gets the requests once there are `together` of them, or none has come for `patience` seconds.
     """
 
     def __init__(self, together: int = 1, patience: float = 0.0) -> None:
         self._together, self._patience = together, patience
         self._asks: list[Ask] = []
         self._answers: dict[int, asyncio.Future[Report | None]] = {}
-        self._something = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._tickets, self._closed = 0, False
 
     async def ask(self, number: int, place: int) -> Report | None:
-        """Where a point stands once its seed at this place is done; None when the search ends before."""
+        """The report on a point once its seed at this place is done; None if the search ends before."""
         if self._closed:
             return None
         self._tickets += 1
         ticket = self._tickets
         self._answers[ticket] = asyncio.get_running_loop().create_future()
         self._asks.append((ticket, number, place))
-        self._something.set()
+        self._arrived.set()
         return await self._answers[ticket]
 
     async def asked(self) -> list[Ask] | None:
-        """What was asked since the last time, once there is something; None after the end."""
-        await self._something.wait()
+        """Wait for requests, and return those since the last call; None after the end."""
+        await self._arrived.wait()
         with suppress(TimeoutError):
             while not self._closed and len(self._asks) < self._together:
-                self._something.clear()
-                await asyncio.wait_for(self._something.wait(), self._patience)
+                self._arrived.clear()
+                await asyncio.wait_for(self._arrived.wait(), self._patience)
         asks, self._asks = self._asks, []
         if not self._closed:
-            self._something.clear()
+            self._arrived.clear()
         return asks or None
 
     async def answer(self, ticket: int, report: Report | None) -> None:
-        """Let the trial go on that holds this ticket."""
+        """Give its report to the trial that waits with this ticket."""
         self._answers.pop(ticket).set_result(report)
 
     async def close(self) -> None:
-        """Nobody asks any more; who waits is told that the search ends."""
+        """End the exchange: every waiting trial gets None."""
         self._closed = True
         for ticket in list(self._answers):
             await self.answer(ticket, None)
         self._asks = []
-        self._something.set()
+        self._arrived.set()
 
 
 class Asking:
-    """The driver's end: jobs for the pool, and answers as their runs end.
+    """The driver's side of an Exchange: it makes jobs for the pool, and answers when their runs end.
 
-    order(number, place) gives the run to be done, None when nothing may be asked for any more, or the report
-    where the run is known already. together: how many runs that are asked for at one time go into one job.
+    order(number, place) gives the run to execute, the report if the run is known already, or None if the budget is
+    spent. together: how many of the runs requested at one time go into one job.
     """
 
     def __init__(self, exchange: Any, order: Callable[[int, int], Run | Report | None], together: int = 1) -> None:
@@ -85,9 +84,9 @@ class Asking:
         self.bell = exchange.asked.remote()
 
     def jobs(self) -> list[Job]:
-        """What was asked since the bell last rang, but for runs that are under way already.
+        """Jobs for the requests since the bell last rang, without runs that are already under way.
 
-        StudyError where the actor that holds the questions died.
+        StudyError if the exchange's process died.
         """
         import ray
 
@@ -110,12 +109,12 @@ class Asking:
         return [Job(runs=tuple(runs[begin : begin + size])) for begin in range(0, len(runs), size)]
 
     def done(self, run: Run, report: Callable[[int, int], Report | None]) -> None:
-        """A run ended: answer all who asked for it. report(number, place) says where a point stands now."""
+        """Answer all requests for a run that has ended. report(number, place) gives the report on a point."""
         for ticket, number, place in self._waiting.pop(run.id, ()):
             self._exchange.answer.remote(ticket, report(number, place))
 
     def looked(self, run: Run, report: Callable[[int, int], Report | None]) -> None:
-        """A run is under way: answer those for whom it need not go on, where report(number, place) says so."""
+        """Answer requests for a run under way that is stopped for them: report(number, place) is not None."""
         for ask in list(self._waiting.get(run.id, ())):
             if (ended := report(*ask[1:])) is not None:
                 self._waiting[run.id].remove(ask)
@@ -124,9 +123,9 @@ class Asking:
             self._waiting.pop(run.id, None)
 
     def wanted(self, run_id: str) -> bool:
-        """Whether anybody still waits for a run."""
+        """Whether a trial still waits for the run."""
         return run_id in self._waiting
 
     def close(self) -> None:
-        """End the asking, whoever still waits."""
+        """Close the exchange, even if trials still wait."""
         self._exchange.close.remote()

@@ -1,4 +1,4 @@
-"""What a person reads of a search: a line for every seed while it runs, and a table in the end."""
+"""Shows a search to a person: a line for every seed while it runs, and a table at its end."""
 
 from __future__ import annotations
 
@@ -22,50 +22,50 @@ if TYPE_CHECKING:
     from orchestration.search.trials import Searched, Selection, Trial
     from orchestration.study.study import Study
 
-SHOWN = 10  # points of a table
-HEARTBEAT_SECONDS = 15.0  # between words on where runs are that take long
+SHOWN = 10  # the most points in a table
+HEARTBEAT_SECONDS = 15.0  # between lines on the progress of long runs
 
 
 class SearchWatch:
-    """Turns what happens in a search into lines on stderr: the point, the best so far, spent and left budget."""
+    """Writes the events of a search as lines on stderr: the point, the best so far, spent and left budget."""
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._stream, self._began, self._said = stream, 0.0, 0.0
+        self._stream, self._began, self._last_line = stream, 0.0, 0.0
 
     def event(self, event: Event) -> None:
-        """Take one event of a lane."""
+        """Write a line for an event of a lane, if a person should see it."""
         match event:
             case events.Preparing(what=what) | events.Waiting(what=what):
                 self._say(what)
             case events.LaneReady():
                 self._began = self._began or time.monotonic()
-            case events.RunMoved(run=run, progress=at) if time.monotonic() - self._said > HEARTBEAT_SECONDS:
+            case events.RunMoved(run=run, progress=at) if time.monotonic() - self._last_line > HEARTBEAT_SECONDS:
                 self._say(f"{run.label}: step {at.step} of {at.steps}")
             case events.RunFailed(run=run, message=message, retrying=retrying):
                 again = "; trying again" if retrying else ""
                 self._say(f"{run.label}: {message.splitlines()[0]}{again}")
 
     def changed(self, board: Standings, trial: Trial, words: str) -> None:
-        """A point got a score or failed at a seed, or, with words, is out."""
-        stands = words or mean_words(trial)
+        """Write a line for a point that has a new score or failure, or that is raced out, as the words say."""
+        standing = words or mean_words(trial)
         best = board.best
         leader = f"best {best.mean():.4f} (point {best.number})" if best else "no best yet"
-        self._say(f"{_name(trial)}  {stands}   [{leader}  {self._budget(board)}]")
+        self._say(f"{_name(trial)}  {standing}   [{leader}  {self._budget(board)}]")
 
     def _budget(self, board: Standings) -> str:
-        """Runs spent, and the time for all that may still come at the rate of this session."""
+        """Runs spent, and an upper bound of the time left at this session's rate."""
         spent, budget = len(board.asked), board.selection.budget
-        here, elapsed = board.executed, time.monotonic() - (self._began or time.monotonic())
-        left = f", at most {duration(elapsed * (budget - spent) / here)} left" if here else ""
+        executed, elapsed = board.executed, time.monotonic() - (self._began or time.monotonic())
+        left = f", at most {duration(elapsed * (budget - spent) / executed)} left" if executed else ""
         return f"{spent} of {budget} runs spent{left}"
 
     def _say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
 
 
 def mean_words(trial: Trial) -> str:
-    """Mean, spread and count of the seeds so far, and what failed."""
+    """The mean, spread and number of seeds so far, and which seeds failed or were stopped."""
     seeds = f"over {len(trial.scores)} seed{'s' if len(trial.scores) != 1 else ''}"
     spread = "" if math.isnan(trial.sd()) else f" ± {trial.sd():.4f}"
     mean = f"{trial.mean():.4f}{spread} {seeds}" if trial.scores else "no score"
@@ -108,7 +108,7 @@ def table(searched: Searched) -> str:
 
 
 def summary(searched: Searched) -> str:
-    """What was searched and at which cost, in one line."""
+    """One line: the arm, objectives and seeds of a search, and its points and runs."""
     selection = searched.selection
     modes = ", ".join(f"{o.metric} ({o.mode})" for o in selection.objectives)
     seeds = " ".join(map(str, selection.seeds))
@@ -122,7 +122,7 @@ def summary(searched: Searched) -> str:
 
 
 def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched]) -> list[str]:
-    """That a search has no point yet, where the ledger holds others of the study. before: of arms before this."""
+    """A line if a search has no point yet, but the ledger has other searches of the study. before: known ones."""
     study, own = selection.study.name, {selection.id, *(one.selection.id for one in before)}
     if selection.points(ledger).suggested():
         return []
@@ -137,7 +137,7 @@ def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched])
 
 
 def next_step(study: Study, found: Sequence[Searched]) -> str:
-    """What a person can do with searches that have ended: confirm them, or why not."""
+    """The next command after searches that have ended: confirm, or why there is nothing to confirm."""
     try:
         confirmation(study, found)
     except StudyError as error:
@@ -146,7 +146,7 @@ def next_step(study: Study, found: Sequence[Searched]) -> str:
 
 
 def ranked(searched: Searched) -> list[Trial]:
-    """Points not given up first, then those with more seeds, then by what they reached of the first objective."""
+    """Points that were not given up first, then those with more seeds, then by the first objective."""
     sign = searched.selection.signs[0]
 
     def key(trial: Trial) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Where a running search stands: its points, their seeds, the best so far, and who may go on."""
+"""The state of a running search: its points, their seeds, the best so far, and which points may go on."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def objective_name(index: int) -> str:
-    """How an objective is called in a report."""
+    """The name of an objective in a report."""
     return f"objective{index}"
 
 
 class Standings:
-    """The trials of a search as they grow. Tune's thread suggests points and races them, the driver's adds scores.
+    """The trials of a running search. Tune's thread suggests and races points, the driver's adds scores.
 
-    on_change is told of every trial that has another seed, and of every one that is raced out. over: no more
-    points are wanted.
+    on_change is called for each trial that has another seed, and for each that is raced out. over: set when no
+    more points are wanted.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class Standings:
         self.selection, self.ledger, self._on_change = selection, ledger, on_change
         self.trials: list[Trial] = []
         self.asked: set[str] = set()
-        self.executed = 0  # runs that lanes did for this search since it was started
+        self.executed = 0  # runs given to lanes since this call started
         self.over = threading.Event()
-        self._spent, self._lost, self._out = False, False, set[int]()  # the budget, a run, points raced out
+        self._budget_spent, self._run_lost, self._raced_out = False, False, set[int]()
         self.points = selection.points(ledger)
-        self._ended = self.points.stopped()
+        self._stopped = self.points.stopped()
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()
 
     # Tune's side
 
     def suggest(self, number: int, point: Point) -> None:
-        """Take a new point, and write it down before anything is run for it."""
-        self.selection.run(number, point, self.selection.seeds[0])  # ValueError for what the settings refuse
+        """Add a new point, and keep it in the ledger before any of its runs."""
+        self.selection.run(number, point, self.selection.seeds[0])  # ValueError if the settings refuse it
         self.points.suggest(number, point)
         with self._lock:
             assert number == len(self.trials), "points come in order"
@@ -70,26 +70,26 @@ class Standings:
             chance = chance_to_win(self._scores(), number, best.number)
         if chance >= least:
             return True
-        self._out.add(number)
+        self._raced_out.add(number)
         self._on_change(self, trial, f"out: its chance to end above point {best.number} is {chance:.3f}")
         return False
 
     # The driver's side
 
     def order(self, number: int, place: int) -> Run | Report | None:
-        """The run of a point's seed; where the point stands when the ledger has it; None beyond the budget."""
+        """The run of a point's seed; the point's report if the ledger has the run; None beyond the budget."""
         run, seed = self.run(number, place), self.selection.seeds[place]
         if run.id not in self.asked and len(self.asked) >= self.selection.budget:
-            self._spent = True
+            self._budget_spent = True
             self.over.set()
             return None
         self.asked.add(run.id)
-        looks = self._ended.get((number, seed))
+        looks = self._stopped.get((number, seed))
         if looks is not None:
             self._looks.setdefault(seed, {})[number] = dict(looks)
-            return self._grown(with_stop(self.trials[number], seed, looks))
+            return self._changed(with_stop(self.trials[number], seed, looks))
         if self.ledger.holds(run):
-            return self._let_through(run, number)
+            return self._accept(run, number)
         self.executed += 1
         return run
 
@@ -97,18 +97,18 @@ class Standings:
         return self.selection.run(number, self.trials[number].point, self.selection.seeds[place])
 
     def scored(self, run: Run, number: int) -> Report:
-        """Note what a finished run scored; returns where the point stands.
+        """Record the scores of a finished run; returns the point's report.
 
-        It may have ended before anybody looked at how it went: what would have stopped it then stops the point
-        now, so that a search does not depend on who was faster.
+        The run may have ended before its development scores were judged. A score that would have stopped it stops
+        the point now, so that a search does not depend on the order of events.
         """
         for step, score in self._curve(run):
             if (report := self.looked(run, number, step, score)) is not None:
                 return report
-        return self._let_through(run, number)
+        return self._accept(run, number)
 
     def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
-        """Note a run's development score in its middle; where the point stands if that ends the run, else None."""
+        """Record a development score of a run under way; the point's report if that stops the run, else None."""
         rule, seed = self.selection.search.stop_early, run.seed
         assert rule is not None
         assert seed is not None
@@ -117,43 +117,43 @@ class Standings:
         if step in mine:
             return None
         mine[step] = score
-        curves = {of: [sign * value for value in looks.values()] for of, looks in runs.items()}
+        curves = {point: [sign * value for value in looks.values()] for point, looks in runs.items()}
         curve = curves.pop(number)
         if stopping.goes_on(rule, curve, list(curves.values())):
             return None
         self.points.stop(number, seed, mine)
-        return self._grown(with_stop(self.trials[number], seed, mine))
+        return self._changed(with_stop(self.trials[number], seed, mine))
 
-    def _let_through(self, run: Run, number: int) -> Report:
-        """Note what a finished run scored, and its looks for others to be compared with; it is judged no more.
+    def _accept(self, run: Run, number: int) -> Report:
+        """Record the scores of a finished run, and its development scores to compare others with; never stop it.
 
-        A run that the ledger has without a stop was let through when it ended, and stays so: which points answer
-        first is another matter each time, and would come to other stops. Where a kill came between its end and
-        the decision it counts as let through too: to stop it could save no step any more.
+        A run in the ledger without a stop was accepted when it ended, and stays so: points answer in another
+        order each time, which could stop others. A run that ended just before a kill is accepted too, as a stop
+        would save no step.
         """
         assert run.seed is not None
         self._looks.setdefault(run.seed, {})[number] = dict(self._curve(run))
-        return self._grown(with_score(self.trials[number], self.selection, self.ledger, run))
+        return self._changed(with_score(self.trials[number], self.selection, self.ledger, run))
 
     def failed(self, run: Run, number: int, why: str) -> Report:
-        """Note that a run was given up; the point is not tried further, unless the search is called again."""
-        self._lost = True
+        """Record a run that was given up; its point gets no more runs, unless the search is called again."""
+        self._run_lost = True
         trial = self.trials[number]
         assert run.seed is not None
-        return self._grown(replace(trial, failed={**trial.failed, run.seed: why.splitlines()[0]}))
+        return self._changed(replace(trial, failed={**trial.failed, run.seed: why.splitlines()[0]}))
 
     @property
     def settled(self) -> bool:
-        """Whether of the points so far nothing is left to be run, also if the search is called again."""
+        """Whether the points so far need no more runs, even if the search is called again."""
         seeds = len(self.selection.seeds)
-        done = (one.given_up or len(one.scores) == seeds or one.number in self._out for one in self.trials)
-        return not self._lost and (self._spent or all(done))
+        done = (one.given_up or len(one.scores) == seeds or one.number in self._raced_out for one in self.trials)
+        return not self._run_lost and (self._budget_spent or all(done))
 
     @property
     def best(self) -> Trial | None:
         return best_of(self.trials, self.selection.signs)
 
-    def _grown(self, trial: Trial) -> Report:
+    def _changed(self, trial: Trial) -> Report:
         with self._lock:
             self.trials[trial.number] = trial
         self._on_change(self, trial, "")
@@ -163,7 +163,7 @@ class Standings:
         return {**known, "seeds": len(trial.scores), "given_up": trial.given_up}
 
     def _curve(self, run: Run) -> list[tuple[int, float]]:
-        """A finished run's development scores by step; none without early stopping."""
+        """A finished run's development scores: (step, score); empty without early stopping."""
         if not run.look_at:
             return []
         figures = self.selection.study.figures_of(self.selection.objectives[0].metric)
@@ -174,7 +174,7 @@ class Standings:
         return [(step, mean_of(seen, figures)) for step, seen in looks.items()]
 
     def _worst(self, objective: int) -> float:
-        """The worst score of any run so far, nan before the first: what a failed point is worth to the sampler."""
+        """The worst score of any run so far, as the sampler's value of a failed point; nan before the first."""
         sign = self.selection.signs[objective]
         seen = [sign * value for trial in self.trials for value in trial.values(objective)]
         return sign * min(seen, default=math.nan)

@@ -1,4 +1,4 @@
-"""Early stopping: is a run of a search worth going on with, by its development scores so far?
+"""Early stopping: should a run of a search go on, by its development scores so far?
 
     goes_on(StopEarly(rule="median", at=(20, 40)), [0.31], [[0.35, 0.40], [0.36], [0.33, 0.41], [0.38, 0.37]])
 
@@ -15,20 +15,20 @@ from orchestration.study.blocks import StopEarly
 
 
 def goes_on(rule: StopEarly, curve: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
-    """Whether a run may go on after the last of its looks.
+    """Whether a run may go on after its last development score.
 
-    curve: the run's scores, one a look; others: those of the other runs with its seed, as far as each came.
+    curve: the run's scores, one per look. others: the scores so far of other runs with the same seed.
     """
     mine = [_ordered(score) for score in curve]
-    there = [[_ordered(score) for score in other[: len(mine)]] for other in others if len(other) >= len(mine)]
-    if len(there) < rule.least:
+    comparable = [[_ordered(score) for score in other[: len(mine)]] for other in others if len(other) >= len(mine)]
+    if len(comparable) < rule.least:
         return True
     if rule.rule == "median":
-        return max(mine) >= median(fmean(other) for other in there)
-    ranked = sorted([mine[-1], *(other[-1] for other in there)], reverse=True)
+        return max(mine) >= median(fmean(other) for other in comparable)
+    ranked = sorted([mine[-1], *(other[-1] for other in comparable)], reverse=True)
     return mine[-1] >= ranked[max(1, len(ranked) // rule.one_in) - 1]
 
 
 def _ordered(score: float) -> float:
-    """A score that is no number is worse than all others."""
+    """The score, -inf if it is not finite: worse than all others."""
     return score if math.isfinite(score) else -math.inf

@@ -1,7 +1,7 @@
-"""A search as data: where it looks, the points it tried, and what the ledger holds of them.
+"""A search as data: its space, the points it tried, and their scores in the ledger.
 
-The order of the points is written to the ledger as they are suggested; their scores are those of its runs. So the
-table of a search can be had at any time, and a search that was killed goes on from it.
+The ledger keeps the points in the order of their suggestion, and the runs that score them. So a search's table can
+be read at any time, and a search that was killed goes on from it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The search around one arm, resolved. study: cut down to that arm, dev tasks and selection seeds.
+    """The search around one arm, resolved. study: has that arm alone, with dev tasks and selection seeds.
 
-    held: the tied settings that the arm has from the best point of an arm that was searched before it, unless they
-    are its own.
+    held: tied settings that the arm takes from the best point of an arm searched before it, where they differ from
+    its own.
     """
 
     study: Study
@@ -49,12 +49,12 @@ class Selection:
 
     @property
     def start(self) -> str:
-        """What the first point is called: the arm, unless it holds settings that are not its own."""
+        """The name of the first point: the arm's, unless it holds settings of another arm."""
         return f"{self.arm}@0" if self.held else self.arm
 
     @property
     def trials(self) -> int:
-        """How many points are tried: one where nothing moves."""
+        """How many points are tried; one if no dimension is left."""
         return self.search.trials if self.space else 1
 
     @property
@@ -103,29 +103,29 @@ class Selection:
         return hashlib.sha256(text).hexdigest()[:16]
 
     def points(self, ledger: Ledger) -> Points:
-        """What a ledger holds of the search."""
+        """The points of the search in a ledger."""
         return ledger.points(self.study.name, self.id)
 
     @property
     def at_choices(self) -> Study:
-        """The study with each choice, or each end, of each dimension as an arm: what cannot be with its backbone
-        and rows is found before the first run."""
+        """The study with an arm for each choice, or each end, of each dimension. To prepare it finds settings that
+        do not fit its backbone and rows before the first run."""
         arms = dict(self.study.arms)
-        for one in self.space:
-            for choice in one.choices or (one.low, one.high):
-                point = {**self._for(one), one.name: choice}
-                if moves(one, self.settings, point):
-                    named = f"{self.arm} (search.dimensions.{one.name}: {choice})"
-                    arms[named] = settings_at(self.space, self.settings, point)
+        for dimension in self.space:
+            for choice in dimension.choices or (dimension.low, dimension.high):
+                point = {**self._conditions_of(dimension), dimension.name: choice}
+                if moves(dimension, self.settings, point):
+                    name = f"{self.arm} (search.dimensions.{dimension.name}: {choice})"
+                    arms[name] = settings_at(self.space, self.settings, point)
         return replace(self.study, arms=arms)
 
-    def _for(self, dimension: Dimension) -> Point:
-        """What other dimensions must be for this one to matter, where the arm has them otherwise."""
+    def _conditions_of(self, dimension: Dimension) -> Point:
+        """Values of other dimensions under which this one matters, where the arm's own do not do."""
         own, moving, point = flat(self.settings), {one.name: one for one in self.space}, dict[str, Any]()
-        for name, among in dimension.when.items():
-            if name in moving and own[name] not in among:
-                value = next(filter(moving[name].holds, among), own[name])
-                point |= {**self._for(moving[name]), name: value}
+        for name, wanted in dimension.when.items():
+            if name in moving and own[name] not in wanted:
+                value = next(filter(moving[name].holds, wanted), own[name])
+                point |= {**self._conditions_of(moving[name]), name: value}
         return point
 
     def run(self, number: int, point: Point, seed: int) -> Run:
@@ -141,8 +141,8 @@ class Selection:
 class Trial:
     """A point of a search and its seeds so far.
 
-    scores: seed -> a value per objective; failed: seed -> why; stopped: seed -> step and score of a run that was
-    ended early. A point is given up with its first failed or stopped seed.
+    scores: seed -> a value per objective; failed: seed -> reason; stopped: seed -> step and score at which its run
+    was stopped early. A point is given up with its first failed or stopped seed.
     """
 
     number: int
@@ -153,7 +153,7 @@ class Trial:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds for which something was run."""
+        """The seeds that were run: scored, failed or stopped."""
         return (*self.scores, *self.failed, *self.stopped)
 
     @property
@@ -172,13 +172,13 @@ class Trial:
         return stdev(self.values(objective)) if len(self.scores) > 1 else math.nan
 
     def reached(self, objective: int = 0) -> float:
-        """The mean with what stopped runs had reached: what the point is worth to the sampler."""
+        """The mean over scores, stopped runs with their last one, as the sampler sees it; nan before the first."""
         values = self.values(objective) + [score for _, score in self.stopped.values()]
         return fmean(values) if values else math.nan
 
 
 def best_of(trials: Sequence[Trial], signs: Sequence[int]) -> Trial | None:
-    """The first of those with the most seeds, not given up, and the best mean of the first objective."""
+    """Of trials not given up: the most seeds, then the best mean of the first objective, then the first number."""
     sound = [trial for trial in trials if trial.scores and not trial.given_up]
     return max(sound, key=lambda t: (len(t.scores), signs[0] * t.mean(), -t.number), default=None)
 
@@ -199,9 +199,9 @@ def front_of(trials: Sequence[Trial], signs: Sequence[int]) -> list[Trial]:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """What the ledger holds of a search: the points that some seed was run for.
+    """The table of a search: its points with at least one run.
 
-    The first trial is the arm as the study declares it, with or without runs.
+    The first trial is the arm as the study declares it, even without runs.
     """
 
     selection: Selection
@@ -213,7 +213,7 @@ class Searched:
 
     @property
     def at_best(self) -> Any:
-        """The settings at the best point, the arm's own before there is one."""
+        """The settings at the best point; the arm's own if there is none yet."""
         selection, best = self.selection, self.best
         return settings_at(selection.space, selection.settings, best.point) if best else selection.settings
 
@@ -223,28 +223,28 @@ class Searched:
 
     @property
     def spent(self) -> int:
-        """Runs that were scored, failed or stopped; a run that two points share counts once."""
+        """How many runs were scored, failed or stopped; a run that two points share counts once."""
         return len({self.selection.run(t.number, t.point, seed).id for t in self.trials for seed in t.seeds})
 
 
 def selections(
     study: Study, facts: Facts, at_best: Callable[[Selection], Any] = attrgetter("settings")
 ) -> Iterator[Selection]:
-    """The searches that a study declares, arm by arm. StudyError where it declares none.
+    """The searches that a study declares, arm by arm. StudyError if it declares none.
 
-    Of arms that are compared and have a setting tied, the first decides: the others hold its value at the point
-    that is best when they are asked for. at_best: the settings there, by what is known of the first one's search.
+    Compared arms share their tied settings: the first arm is searched over them, the others hold the values of its
+    best point. at_best(selection) gives the settings at that point, and is called before the next selection.
     """
     if study.search is None:
         raise StudyError(f"{study.path}: search is missing\n  accepted: a study with a `search` block")
-    search, of = study.search, family(study.family)
-    tasks, leading = search_tasks(study, of.tasks(study.data)), dict[str, Any]()
+    search, recipe = study.search, family(study.family)
+    tasks, best_settings = search_tasks(study, recipe.tasks(study.data)), dict[str, Any]()
     for arm in search.arms:
-        settings, space = study.arms[arm], space_of(search, of, study.arms[arm])
+        settings, space = study.arms[arm], space_of(search, recipe, study.arms[arm])
         leader = _leader(study, search, arm)
         tied = {one.name for one in space if one.tied} if leader != arm else set()
-        led = leading[leader] if tied else settings
-        held = {name: getattr(led, name) for name in tied if getattr(led, name) != getattr(settings, name)}
+        lead = best_settings[leader] if tied else settings
+        held = {name: getattr(lead, name) for name in tied if getattr(lead, name) != getattr(settings, name)}
         selection = Selection(
             study=replace(
                 study,
@@ -262,29 +262,29 @@ def selections(
             held=held,
         )
         yield selection
-        leading[arm] = at_best(selection)
+        best_settings[arm] = at_best(selection)
 
 
 def _leader(study: Study, search: Search, arm: str) -> str:
-    """The first of the searched arms that claims tie to this one, directly or through others; itself without."""
+    """The first searched arm that claims connect with this one, directly or through others; may be itself."""
     claims = [set(part.arms).intersection(search.arms) for part in study.parts] if search.match_control else []
-    tied = {arm}
-    while more := {one for claim in claims if claim & tied for one in claim} - tied:
-        tied |= more
-    return next(one for one in search.arms if one in tied)
+    connected = {arm}
+    while more := {other for claim in claims if claim & connected for other in claim} - connected:
+        connected |= more
+    return next(candidate for candidate in search.arms if candidate in connected)
 
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:
     """The table of a search from what the ledger holds now."""
     points = selection.points(ledger)
-    suggested, failures, ended = points.suggested(), ledger.failed(), points.stopped()
+    suggested, failures, stopped = points.suggested(), ledger.failed(), points.stopped()
     trials = []
     for number, point in enumerate(suggested):
         trial = Trial(number=number, point=point)
         for seed in selection.seeds:
             run = selection.run(number, point, seed)
-            if (number, seed) in ended:
-                trial = with_stop(trial, seed, ended[number, seed])
+            if (number, seed) in stopped:
+                trial = with_stop(trial, seed, stopped[number, seed])
             elif ledger.holds(run):
                 trial = with_score(trial, selection, ledger, run)
             elif run.id in failures:
@@ -295,17 +295,17 @@ def searched(selection: Selection, ledger: Ledger) -> Searched:
 
 
 def with_stop(trial: Trial, seed: int, looks: Mapping[int, float]) -> Trial:
-    """The trial with a run that was ended early, at the last of its looks (step -> score)."""
+    """The trial with a run that was stopped early. looks: step -> score; the last one stopped it."""
     return replace(trial, stopped={**trial.stopped, seed: max(looks.items())})
 
 
 def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> Trial:
-    """The trial with what a finished run scored; a figure that is no number counts as a failure."""
+    """The trial with the scores of a finished run. A score that is not finite counts as a failure."""
     metrics, seed = ledger.record(run).metrics, run.seed
     assert seed is not None
-    found = {name: one.value for name, one in metrics.items()}
+    found = {name: metric.value for name, metric in metrics.items()}
     figures = [selection.study.figures_of(objective.metric) for objective in selection.objectives]
-    missing = [figure for one in figures for figure in one if figure not in metrics]
+    missing = [figure for group in figures for figure in group if figure not in metrics]
     if missing:
         study = selection.study
         declared = metric_names(named(family(study.family).tasks(study.data), run.tasks))
@@ -313,7 +313,7 @@ def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> 
             f"{selection.study.path}: search.objective.metric = {missing[0]!r}: not of {selection.arm}\n"
             f"  accepted: {', '.join(name for name in metrics if name in declared)}"
         )
-    values = tuple(mean_of(found, one) for one in figures)
+    values = tuple(mean_of(found, group) for group in figures)
     if not all(map(math.isfinite, values)):
         why = ", ".join(f"{o.metric} = {value}" for o, value in zip(selection.objectives, values, strict=True))
         return replace(trial, failed={**trial.failed, seed: why})

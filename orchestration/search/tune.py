@@ -1,9 +1,9 @@
-"""The part of a search that Ray Tune does: Optuna suggests points, a trial asks for its seeds one after another.
+"""Ray Tune's part of a search: Optuna suggests points, a trial asks for its seeds one after another.
 
-A trial computes nothing and holds no CPU: what it asks for is done in lanes, so that trials can never keep lanes
-from starting. Nothing of Tune's or Optuna's own state is kept: a search that goes on suggests the points that the
-ledger knows once more, their finished runs answer at once, and the sampler has its history back. Every suggestion
-is drawn with a seed of its own, so that it depends on the history and on nothing else.
+A trial computes nothing and reserves no CPU: lanes execute its runs, so trials never keep lanes from starting. No
+state of Tune or Optuna is kept. A search that goes on suggests the points in the ledger again; their finished runs
+answer at once, which gives the sampler its history back. Each suggestion is drawn with a seed of its trial, so it
+depends on the history alone.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Search
 
 QUIET = {
-    "RAY_AIR_NEW_OUTPUT": "0",  # its progress tables go to stdout, where results are
+    "RAY_AIR_NEW_OUTPUT": "0",  # Tune's progress tables go to stdout, as do our results
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",  # a point whose first seed failed reports no score
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "-1",
 }
-SHARE = 0.001  # of the driver's node: what a trial, and the exchange, reserve there
-STOP_SECONDS = 30.0  # for Tune to end its trials
-TRIES = 3  # of a trial whose process dies: it only asks again
+SHARE = 0.001  # of the driver's node; reserved by each trial and by the exchange
+STOP_SECONDS = 30.0  # Tune has so long to end its trials
+TRIES = 3  # restarts of a trial whose process dies; it only asks again
 
 
 class Searching:
-    """Tune at work in a thread of its own, beside the driver that serves the lanes."""
+    """Runs Tune in a thread, beside the driver that serves the lanes."""
 
     def __init__(self, board: Standings, exchange: Any, *, at_a_time: int) -> None:
         self._board, self._exchange, self._at_a_time = board, exchange, at_a_time
@@ -57,7 +57,7 @@ class Searching:
         self._thread.start()
 
     def stop(self) -> None:
-        """Suggest no more points, and wait for the end, but not for a trial that hangs."""
+        """Suggest no more points, and wait for Tune to end, at most STOP_SECONDS."""
         self._board.over.set()
         self._thread.join(STOP_SECONDS)
 
@@ -72,12 +72,12 @@ class Searching:
 
 
 def driver_node() -> dict[str, float]:
-    """A resource of the driver's own node. What asks for it does not go with any other node."""
+    """A resource that only the driver's node has, so that an actor with it dies with no other node."""
     return {f"node:{ray.util.get_node_ip_address()}": SHARE}
 
 
 def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.Tuner:
-    """Tune over the points of a search, the arm itself first."""
+    """A Tuner over the points of a search, the arm itself first."""
     os.environ.update(QUIET)
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -98,14 +98,14 @@ def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.
             storage_path=folder,
             verbose=0,
             callbacks=[Silent()],
-            stop=Asked(board.over),
+            stop=StopWhenSet(board.over),
             failure_config=tune.FailureConfig(max_failures=TRIES),
         ),
     )
 
 
 def ask_for_seeds(config: dict[str, Any], *, exchange: Any, seeds: int) -> None:
-    """A trial: one seed after the other, until the point has all, is stopped after a report, or failed at one."""
+    """A trial: ask for one seed after the other, until the point has all, is given up, or the search ends."""
     for place in range(seeds):
         report = ray.get(exchange.ask.remote(config["number"], place))
         if report is None or objective_name(0) not in report:
@@ -116,7 +116,7 @@ def ask_for_seeds(config: dict[str, Any], *, exchange: Any, seeds: int) -> None:
 
 
 def tried_first(selection: Selection, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is tried before the sampler is asked: what was tried already, the arm itself, a whole grid."""
+    """Points that are tried before the sampler's: those in the ledger, the arm itself, a whole grid if asked."""
     start = default_point(selection.space, selection.settings)
     assert start is not None, "checked with the study"
     wanted = [start]
@@ -129,10 +129,10 @@ def tried_first(selection: Selection, known: Sequence[dict[str, Any]]) -> list[d
 def suggesting(
     selection: Selection, first: Sequence[dict[str, Any]], suggest: Callable[[int, dict[str, Any]], None]
 ) -> OptunaSearch:
-    """Optuna behind Tune's interface. suggest(number, point) is told of every point."""
+    """Optuna behind Tune's interface. suggest(number, point) is called for each point."""
 
     def define(trial: Any) -> dict[str, Any]:
-        suggest(trial.number, drawn(selection.space, selection.settings, partial(asked_of, trial)))
+        suggest(trial.number, drawn(selection.space, selection.settings, partial(value_of, trial)))
         return {"number": trial.number}
 
     names = [objective_name(index) for index in range(len(selection.objectives))]
@@ -147,75 +147,75 @@ def suggesting(
     )
 
 
-def asked_of(trial: Any, dimension: Dimension) -> Any:
-    """A value of one dimension, asked of an Optuna trial."""
+def value_of(trial: Any, dimension: Dimension) -> Any:
+    """The value of one dimension that an Optuna trial suggests."""
     if dimension.choices:
         return trial.suggest_categorical(dimension.name, dimension.choices)
     ask = trial.suggest_int if dimension.whole else trial.suggest_float
     return ask(dimension.name, dimension.low, dimension.high, log=dimension.log)
 
 
-class Unkept:
-    """Tune pickles what it is given, to go on from there. Here a search goes on from the ledger.
+class Stateless:
+    """Pickles without its state. Tune pickles its parts to resume from them; our searches resume from the ledger.
 
-    What holds a lock or a connection could not be pickled.
+    The state may have locks and connections, which pickle refuses.
     """
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
-class StatelessOptuna(Unkept, OptunaSearch):
-    """Tune's Optuna, of whose state nothing is kept."""
+class StatelessOptuna(Stateless, OptunaSearch):
+    """Tune's OptunaSearch, without any saved state."""
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing."""
+        """Save nothing."""
 
 
 class Reseeded(BaseSampler):
-    """A sampler that is made anew for every trial, with a seed of that trial's own.
+    """A sampler that is created anew for each trial, with a seed from that trial's number.
 
-    What it draws depends on the finished trials and the trial's number, not on what was drawn before it: points
-    that are suggested a second time, without being drawn, leave no trace.
+    So its draws depend on the finished trials and the number alone. Points that a resumed search suggests again,
+    without drawing them, change no later draw.
     """
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._now: BaseSampler = RandomSampler()
+        self._sampler: BaseSampler = RandomSampler()
 
     def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
         seed = (self._search.sampler_seed * 1_000_003 + trial.number) % 2**32
         if self._search.sampler == "random":
-            self._now = RandomSampler(seed=seed)
+            self._sampler = RandomSampler(seed=seed)
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._now = TPESampler(
+            self._sampler = TPESampler(
                 seed=seed, n_startup_trials=self._search.startup, multivariate=True, group=True, constant_liar=True
             )
 
     def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, Any]:
-        return self._now.infer_relative_search_space(study, trial)
+        return self._sampler.infer_relative_search_space(study, trial)
 
     def sample_relative(self, study: OptunaStudy, trial: FrozenTrial, search_space: Any) -> dict[str, Any]:
-        return self._now.sample_relative(study, trial, search_space)
+        return self._sampler.sample_relative(study, trial, search_space)
 
     def sample_independent(self, study: OptunaStudy, trial: FrozenTrial, name: str, distribution: Any) -> Any:
-        return self._now.sample_independent(study, trial, name, distribution)
+        return self._sampler.sample_independent(study, trial, name, distribution)
 
 
 class Silent(TrialProgressCallback):
-    """In place of the callback that Tune adds, which prints some trials on stdout whatever the verbosity."""
+    """Replaces the callback that Tune adds, which prints some trials on stdout at any verbosity."""
 
     def log_result(self, trial: Any, result: dict[str, Any], error: bool = False) -> None:
-        """Nothing."""
+        """Print nothing."""
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
-class Race(Unkept, FIFOScheduler):
-    """Stops a point whose next seed is not worth its run."""
+class Race(Stateless, FIFOScheduler):
+    """Stops a point whose next seed is not worth its run, as the standings decide."""
 
     def __init__(self, board: Standings) -> None:
         super().__init__()
@@ -225,8 +225,8 @@ class Race(Unkept, FIFOScheduler):
         return self.CONTINUE if self._board.goes_on(trial.config["number"]) else self.STOP
 
 
-class Asked(Unkept, Stopper):
-    """Ends a search from outside."""
+class StopWhenSet(Stateless, Stopper):
+    """Ends a search once the event is set."""
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
