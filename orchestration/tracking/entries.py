@@ -1,7 +1,7 @@
-"""What a study, a run and a comparison look like in MLflow: plain data, no client.
+"""The entries of a study, a run and a comparison for MLflow: plain data, no client.
 
-An entry has a key, by which it is found again, and a digest of its content, by which an unchanged one is
-recognised without being built.
+An entry has a key, which finds it in MLflow again, and a digest of its content, which shows that it is unchanged
+before it is built.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.verdicts.findings import Finding, Findings, RunRow
 
-LAYOUT = 3  # raised when an entry of the same content would be written otherwise
-LONGEST = 500  # characters of a parameter; longer settings are read in spec.json
-LONGEST_NOTE = 7400  # MLflow cuts a tag at 8000; a picture stands above it
-CURVE_POINTS = 100  # of each curve; all of them are in the ledger
-TOLD = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words", "test",
-        "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
-MEASURED = ("delta_mean", "delta_sd", "ci_low", "ci_high", "p", "tost_p", "effect_dz", "hedges_g", "n_seeds")
+LAYOUT = 3  # raised when the same content gives another entry
+LONGEST = 500  # characters of a parameter; spec.json has longer ones
+LONGEST_NOTE = 7400  # MLflow cuts a tag at 8000; this leaves room for pictures
+CURVE_POINTS = 100  # of each curve; the ledger has all of them
+VERDICT_TAGS = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words",
+                "test", "scope", "as_expected", "exploratory", "part_of", "family_digest")  # fmt: skip
+FIGURES = ("delta_mean", "delta_sd", "ci_low", "ci_high", "p", "tost_p", "effect_dz", "hedges_g", "n_seeds")
 
 T = TypeVar("T")
-STUDY_KEY = "study"  # before: with a / and the revision, a parent for each
-COMPARISONS = "comparison/"  # how their keys begin
+STUDY_KEY = "study"  # earlier: study/REVISION, a parent for each revision
+COMPARISONS = "comparison/"  # prefix of their keys
 
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # head and rows
 
@@ -48,13 +48,13 @@ Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # head and rows
 class Entry:
     """One MLflow run, whole.
 
-    points are (metric, value, step) that hold for ever; latest are metrics that may change as seeds are added,
-    logged at latest_step. What is left out stays in MLflow as it was: tags and latest hold every name, "" or NaN
-    where it is unknown. evidence is what the entry rests on: MLflow's points cannot be taken back, so an entry
-    whose evidence no longer contains what was logged earlier starts a new run instead of continuing the old one.
-    files maps a name to its bytes; tables are shown by MLflow as such. model is the ledger and run of an encoder
-    that can be loaded back. began, ended: in Unix time, now where they are None. note: the description;
-    above it stand pictures, which are files, and the metric of `compares` in the runs of its keys side by side.
+    points: (metric, value, step), final. latest: metrics that may change as seeds are added, logged at
+    latest_step. MLflow keeps tags and metrics that a later entry omits, so tags and latest hold every name, "" or
+    NaN if unknown. evidence: the runs behind the entry. MLflow cannot remove points, so an entry whose evidence
+    lacks something logged earlier starts a new MLflow run. files: name -> bytes. tables: shown by MLflow
+    as tables. model: the ledger and run of an encoder that can be loaded. began, ended: Unix time, now if None.
+    note: the description, followed by pictures (names of files) and a link that compares a metric of several runs.
+    compares: that metric, and the keys of those runs.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """An entry not built yet."""
+    """An entry that is not built yet."""
 
     key: str
     kind: str  # "study", "run" or "comparison"
@@ -87,7 +87,7 @@ class Planned:
 
 
 def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
-    """An entry for every run that finished or failed and for every comparison. Reads nothing yet."""
+    """An entry for every run that finished or failed and for every comparison. Reads no file yet."""
     runs = [
         Planned(
             key=_run_key(row.arm, row.id),
@@ -98,11 +98,11 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
         for number, row in enumerate(findings.runs)
         if row.status != "missing"
     ]
-    said = [finding.verdict.id for finding in findings.findings]
-    twice = {one for one in said if said.count(one) > 1}  # two that say the same are told apart by their names
+    ids = [finding.verdict.id for finding in findings.findings]
+    repeated = {claim for claim in ids if ids.count(claim) > 1}  # equal claims, told apart by their names
     comparisons = [
         Planned(
-            key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in twice else ""),
+            key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in repeated else ""),
             kind="comparison",
             digest=_comparison_digest(findings, finding),
             build=partial(_comparison_entry, findings, finding, f"1 {number:04d}"),
@@ -122,7 +122,7 @@ def _comparison_key(verdict: Verdict) -> str:
 
 
 def planned_study(findings: Findings, links: Mapping[str, str]) -> Planned:
-    """The parent of all the others. links: run id -> its page in MLflow."""
+    """The parent entry of a study. links: run id -> its page in MLflow."""
     return Planned(
         key=STUDY_KEY,
         kind="study",
@@ -142,28 +142,28 @@ def _run_digest(row: RunRow) -> str:
 
 
 def _run_evidence(row: RunRow) -> dict[str, str]:
-    """A task more adds an entry; of a task that has another version now, the former one is there no more."""
+    """The attempt and the ledger entries of a run: a new task adds one, a new version of a task replaces one."""
     return {"attempt": str(row.attempt), **dict.fromkeys(row.entries, "entry")}
 
 
 def _comparison_digest(findings: Findings, finding: Finding) -> str:
-    runs = (finding.treatment_runs, finding.control_runs)  # those of half a pair, too
+    runs = (finding.treatment_runs, finding.control_runs)  # with runs whose pair is incomplete
     return digest_of(
         finding.verdict.to_dict(), *runs, _comparison_evidence(findings, finding), finding.shown_moves.counted
     )
 
 
 def _comparison_evidence(findings: Findings, finding: Finding) -> dict[str, str]:
-    """The runs of every pair, and its step."""
-    steps, found = _steps(findings), {}
+    """The runs and the step of every pair."""
+    steps, evidence = _steps(findings), {}
     for seed in (int(pair["seed"]) for pair in finding.verdict.per_seed):
-        found[str(seed)] = f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
-        found[f"step of {seed}"] = str(steps[seed])
-    return found
+        evidence[str(seed)] = f"{_short(finding.treatment_runs[seed])}-{_short(finding.control_runs[seed])}"
+        evidence[f"step of {seed}"] = str(steps[seed])
+    return evidence
 
 
 def _steps(findings: Findings) -> dict[int, int]:
-    """The step of each seed: its rank, which moves when earlier seeds are declared later."""
+    """The step of each seed: its rank, which changes when a smaller seed is added."""
     return {seed: rank for rank, seed in enumerate(findings.seeds)}
 
 
@@ -178,16 +178,16 @@ def claimed_metrics(findings: Findings) -> list[str]:
 
 
 def thin(points: Sequence[T]) -> list[T]:
-    """At most `CURVE_POINTS` of them: the first, the last, and those evenly between."""
+    """At most `CURVE_POINTS` of the points, evenly spaced, with the first and the last."""
     if len(points) <= CURVE_POINTS:
         return list(points)
     return [points[round(place * (len(points) - 1) / (CURVE_POINTS - 1))] for place in range(CURVE_POINTS)]
 
 
 def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> Entry:
-    who = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
+    identity = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
     tags = {
-        **who,
+        **identity,
         PLACE: place,
         "family": findings.family,
         "study": findings.study,
@@ -198,13 +198,13 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
     if row.status == "failed":
         return Entry(name=name, status="FAILED", tags={**tags, "problem": row.problem}, note=row.problem)
     record = ledger.record_of(row.entries)
-    figures = {metric_name(metric): found.value for metric, found in record.metrics.items()}
+    figures = {metric_name(metric): score.value for metric, score in record.metrics.items()}
     figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
     figures |= {f"cost/{metric_name(part)}": value for part, value in record.cost.items()}
     curve = ledger.curve_of(row.entries[0]).to_pydict()
     curves: dict[str, list[tuple[str, float, int]]] = {}
-    for of, value, step in zip(curve["name"], curve["value"], curve["step"], strict=True):
-        curves.setdefault(of, []).append((f"train/{metric_name(of)}", value, step))
+    for curve_name, value, step in zip(curve["name"], curve["value"], curve["step"], strict=True):
+        curves.setdefault(curve_name, []).append((f"train/{metric_name(curve_name)}", value, step))
     files = {"spec": record.run.to_dict(), "env": record.env, "notes": record.notes}
     return Entry(
         name=name,
@@ -212,11 +212,11 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
         ended=None if record.began is None else record.began + sum(record.seconds.values()),
         tags={**tags, "problem": "", "ledger": row.location},
         note=f"In the ledger: `{row.location}`",
-        params=_params({**who, **record.run.settings, "precision": record.run.precision}),
-        points=[*((n, v, 0) for n, v in figures.items()), *(one for of in curves.values() for one in thin(of))],
+        params=_params({**identity, **record.run.settings, "precision": record.run.precision}),
+        points=[*((n, v, 0) for n, v in figures.items()), *(p for line in curves.values() for p in thin(line))],
         evidence=_run_evidence(row),
         dataset=_dataset(record),
-        files={f"{name}.json": _json(told) for name, told in files.items()},
+        files={f"{name}.json": _json(content) for name, content in files.items()},
         model={"ledger": ledger.url, "run": row.entries[0]},
     )
 
@@ -238,14 +238,14 @@ def _params(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry:
     verdict, steps = finding.verdict, _steps(findings)
-    summary = {name: getattr(verdict, name) for name in MEASURED} | {
+    summary = {name: getattr(verdict, name) for name in FIGURES} | {
         "p_holm": None if verdict.exploratory else verdict.p_adjusted,
         "p_bh": verdict.p_adjusted if verdict.exploratory else None,
         "sign_agreement": None if verdict.seedless else verdict.sign_agreement,
         "e_value": verdict.e_values[-1] if verdict.e_values else None,
     }
-    own = f"{verdict.id}/"  # so begin the ids of its parts, and those of claims that say the same and more
-    parts = [one for one in findings.findings if one.verdict.part_of == verdict.claim]
+    own = f"{verdict.id}/"  # prefix of its parts' ids, and of some other claims'
+    parts = [part for part in findings.findings if part.verdict.part_of == verdict.claim]
     shown = (finding, *(part for part in parts if part.verdict.id.startswith(own)))
     pictures = {"forest.png": drawing.png(plots.forest(replace(findings, findings=shown)))}
     if verdict.per_seed:
@@ -256,7 +256,7 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
     return Entry(
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
         tags={
-            **{name: "" if (value := getattr(verdict, name)) is None else str(value) for name in TOLD},
+            **{name: "" if (value := getattr(verdict, name)) is None else str(value) for name in VERDICT_TAGS},
             PLACE: place,
             "difference": difference(verdict),
             "study": findings.study,
@@ -286,7 +286,7 @@ def _compared(findings: Findings, finding: Finding) -> list[str]:
 
 
 def _short(runs: str) -> str:
-    """The first digits of a run's id, or of both of a gain."""
+    """The first 8 digits of a run's id, or of both ids of a gain."""
     return "-".join(run[:8] for run in runs.split(" - "))
 
 

@@ -1,8 +1,8 @@
-"""A trained encoder as MLflow loads it: code of this package and a pointer to the ledger, no pickle, no copy.
+"""Loads a trained encoder for MLflow, which stores a pointer to the ledger: no pickle, no copy of the weights.
 
     mlflow.pyfunc.load_model("models:/<model id>").predict(["a small pot for boiling water"])
 
-A ledger that moved is named when loading: `load_model(..., model_config={"ledger": "/new/place"})`.
+If the ledger moved, name its new place: `load_model(..., model_config={"ledger": "/new/place"})`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 
-LOADER = "orchestration.tracked_model"  # in MLflow's records for good, wherever this file moves
+LOADER = "orchestration.tracked_model"  # stored in MLflow's records, so it must never change
 
 
 def model_files(folder: Path, ledger: str, run_id: str) -> bool:
-    """Write MLflow's description of a run's encoder; False when the run left none that can be loaded."""
+    """Write MLflow's description of a run's encoder; False if the ledger has no encoder of the run."""
     import yaml
 
     try:
@@ -41,7 +41,7 @@ def model_files(folder: Path, ledger: str, run_id: str) -> bool:
 
 
 class TrackedEncoder:
-    """What MLflow calls. Texts in, embeddings out."""
+    """The model that MLflow calls: texts in, embeddings out."""
 
     def __init__(self, folder: Path) -> None:
         from trainers.encoders.gated_pooling import sentence_transformer
@@ -57,7 +57,7 @@ class TrackedEncoder:
 
 
 def _load_pyfunc(path: str, model_config: Mapping[str, str]) -> TrackedEncoder:
-    """MLflow's entry. Raises StudyError when the ledger no longer holds the run's model."""
+    """The function that MLflow calls to load a model. StudyError if the ledger has no model of the run."""
     from orchestration.ledger.ledger import Ledger
 
     ledger = Ledger(model_config["ledger"])

@@ -1,4 +1,4 @@
-"""How MLflow is reached: at which address, by which settings; and what went wrong there, without secrets."""
+"""MLflow's address and client settings, and its errors in words without secrets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from orchestration.ledger.beside import beside
 
 SQLITE = "sqlite:///"
 ADDRESS = re.compile(r"\w[\w+.-]*://\S*")
-SETTINGS = {  # of the MLflow client; a value set by the user stands
+SETTINGS = {  # of the MLflow client; a value set by the user is kept
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # stdout is for results
     "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default of 7 holds a study up for minutes when a server is gone
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default 7 delays a study for minutes without a server
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
 }
@@ -35,7 +35,7 @@ def default_uri(ledger: str) -> str:
 
 
 def database_of(uri: str) -> Path | None:
-    """The file of a local database, as SQLAlchemy reads its URI; None for what is elsewhere."""
+    """The file of a local database, as SQLAlchemy reads its URI; None for any other URI."""
     if not uri.startswith(SQLITE):
         return None
     return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0])).absolute()
@@ -48,34 +48,34 @@ def refuse_unwritable(uri: str) -> None:
         return
     if os.path.lexists(database) and not database.is_file():
         raise PermissionError(f"{database} is no plain file")
-    folder = next(place for place in database.parents if place.exists())  # it is made below that
+    folder = next(place for place in database.parents if place.exists())  # the nearest that exists
     for place, fit in ((folder, folder.is_dir()), (database, True)):  # SQLite keeps its journal beside the file
         if not fit or (place.exists() and not os.access(place, os.W_OK)):
             raise PermissionError(f"{place} cannot be written")
 
 
 def shown(uri: str) -> str:
-    """The URI without user, password and query, whatever signs a password holds; that of a path is whole."""
+    """The URI without user, password and query; unchanged for a path. Passwords may have any characters."""
     scheme, between, rest = uri.partition("://")
     if scheme in ("sqlite", "file"):
         return uri
     place, _, query = rest.partition("?")
-    host = "…" if "@" in query else place.rpartition("@")[2]  # of the password or of the query: nobody knows
+    host = "…" if "@" in query else place.rpartition("@")[2]  # the @ may be the password's or the query's
     return f"{scheme}{between}{host}"
 
 
 def reason(error: Exception, uri: str) -> str:
-    """The last cause, in one line and without secrets: neither this URI's nor another's."""
-    said = str(error).replace(uri, shown(uri))
-    text = ADDRESS.sub(lambda found: shown(found[0]), said).strip() or type(error).__name__
+    """The error in one line, without secrets of this or another URI."""
+    message = str(error).replace(uri, shown(uri))
+    text = ADDRESS.sub(lambda found: shown(found[0]), message).strip() or type(error).__name__
     if "Max retries exceeded" in text or "Connection" in type(error).__name__:
         return "the server does not answer"
     return text.splitlines()[0][:200]
 
 
 def outside_errors() -> tuple[type[Exception], ...]:
-    """What MLflow, its database, the network, the disk or an object store raises, or a driver that is not
-    installed. Anything else would be our mistake."""
+    """Errors of MLflow, its database, the network, the disk or an object store, or of a driver that is not
+    installed. Any other error is a mistake of ours."""
     from alembic.util import CommandError
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -87,7 +87,7 @@ def outside_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def mlflow_settled() -> Iterator[None]:
-    """MLflow by `SETTINGS`, from now on; within, its migrations and urllib3's retries stay off the terminal."""
+    """Set `SETTINGS` for good; within the context, MLflow's migrations and urllib3's retries log nothing."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}

@@ -1,4 +1,4 @@
-"""A search in MLflow: a run for the search, below it one for every point; and its files beside the reports."""
+"""Writes a search to MLflow, with a parent run and a child for every point, and its files beside the reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
-    """Write the journals and the plots, mirror the searches in MLflow; returns what to tell a person."""
+    """Write journals and plots, and mirror the searches in MLflow; returns lines for the terminal."""
     uri, lines = uri or default_uri(ledger.url), []
     for searched in found:
         selection = searched.selection
@@ -116,7 +116,7 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
 
 
 def _trial_entry(searched: Searched, trial: Trial) -> Entry:
-    """The point's settings as parameters, the running mean as a curve over its seeds."""
+    """An entry with the point's settings as parameters and its running mean over seeds as a curve."""
     selection = searched.selection
     runs = [selection.run(trial.number, trial.point, seed).id for seed in trial.seeds]
     points = [
@@ -158,7 +158,7 @@ def _is_best(searched: Searched, trial: Trial) -> bool:
 
 
 def _means(searched: Searched, trial: Trial, prefix: str) -> dict[str, float]:
-    """The mean of every objective, and the sd of the first where there are two seeds."""
+    """The mean of every objective, and the sd of the first if there are two seeds or more."""
     objectives = searched.selection.objectives
     found = {f"{prefix}{metric_name(o.metric)}": trial.mean(i) for i, o in enumerate(objectives) if trial.scores}
     return found | ({f"{prefix}sd": trial.sd()} if len(trial.scores) > 1 else {})

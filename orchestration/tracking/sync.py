@@ -1,7 +1,7 @@
-"""The ledger's mirror in MLflow, written by the driver alone and only here.
+"""Mirrors the ledger in MLflow. Only the driver writes there, and only by this module.
 
-Experiment = study; one parent run, kept as the study grows; below it a run for every run and every comparison.
-Syncing again adds nothing. The ledger stays the source of truth: when MLflow is away, nothing else is.
+A study is an experiment with one parent run, which stays as the study grows, and a child run for every run and
+every comparison. To sync again adds nothing. The ledger is the source of truth; studies go on without MLflow.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
 
 KEY, KIND = "semray.run_key", "semray.kind"
-ACTIVE, DELETED = 1, 2  # MLflow's ViewType, which is not imported for it
+ACTIVE, DELETED = 1, 2  # values of MLflow's ViewType, whose import is slow
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
-LOCK_SECONDS = 600  # the longest that a sync waits for another one of the same study
+LOCK_SECONDS = 600  # a sync waits so long at most for another one of its study
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncReport:
-    """What one sync did. problem is empty when MLflow now shows what the ledger holds; links: run id -> page.
+    """The outcome of one sync. problem: why MLflow does not match the ledger, or "". links: run id -> page.
 
-    Whether artifacts and models are still there is not looked at, nor which runs MLflow deleted for good.
+    A sync does not check that artifacts and models are still in MLflow, nor for runs deleted for good.
     """
 
     uri: str
@@ -81,11 +81,11 @@ class SyncReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """What is to stand in an experiment: a parent, which may name the pages of its children, and the children.
+    """The wanted content of an experiment: a parent, which may link to its children's pages, and the children.
 
-    began: when the first of them began, in Unix time. view: how MLflow's table shows them. before: prefix of the
-    keys of parents that an earlier semray wrote. withdrawn: prefix of the keys of children that are put aside when
-    they are not planned any more; "" for none.
+    began: Unix time when the first child began. view: MLflow's table view. before: key prefix of parents that an
+    earlier semray wrote. withdrawn: key prefix of children that are retired when they are not planned any more; ""
+    for none.
     """
 
     experiment: str
@@ -99,7 +99,7 @@ class Tree:
 
 
 def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncReport:
-    """Bring MLflow up to the findings. Never raises for MLflow's sake: what went wrong is in `problem`."""
+    """Bring MLflow up to date with the findings. An error of MLflow is not raised, but put into `problem`."""
     tree = Tree(
         experiment=findings.study,
         note=findings.question,
@@ -114,13 +114,13 @@ def sync(findings: Findings, ledger: Ledger, uri: str | None = None) -> SyncRepo
 
 
 def mirror(tree: Tree, uri: str) -> SyncReport:
-    """Bring MLflow up to a tree, adding nothing that is there. What went wrong is in `problem`."""
+    """Bring MLflow up to date with a tree, without duplicates. An error of MLflow is put into `problem`."""
     started = time.monotonic()
     counts, links, problem = dict.fromkeys(("new", "updated", "unchanged", "restored"), 0), {}, ""
     with mlflow_settled():
         try:
             refuse_unwritable(uri)
-            with _alone(uri, tree.experiment):
+            with _locked(uri, tree.experiment):
                 links = _mirror(tree, uri, counts)
         except outside_errors() as error:
             problem = reason(error, uri)
@@ -128,7 +128,7 @@ def mirror(tree: Tree, uri: str) -> SyncReport:
 
 
 def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
-    """Fill `counts` as it goes, so that they stand when the server goes away midway. Returns the links."""
+    """Write the tree, and return the links. `counts` grow on the way, so they hold if the server goes away."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
@@ -139,14 +139,14 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
     parent = next(iter(_search(client, experiment, f"tags.`{KEY}` = '{first.key}'")), None)
     if parent is None and tree.before:
         parent = _former_parent(client, experiment, tree.before)
-    whole = parent is not None and parent.data.tags.get(DIGEST) == first.digest
-    if whole and not uri.startswith("http"):
-        counts["unchanged"] += 1  # and so are its children: to read 1,000 of them takes 1.5 s
+    complete = parent is not None and parent.data.tags.get(DIGEST) == first.digest
+    if complete and not uri.startswith("http"):
+        counts["unchanged"] += 1  # its children too; reading 1,000 of them takes 1.5 s
         return {}
     existing = _by_key(client, experiment)
     if parent is None:
         parent = client.create_run(
-            experiment, start_time=milliseconds(tree.began), run_name=tree.experiment, tags=_birth(first, None)
+            experiment, start_time=milliseconds(tree.began), run_name=tree.experiment, tags=_key_tags(first, None)
         )
     children: dict[str, str] = {}
     for plan in plans():
@@ -156,12 +156,12 @@ def _mirror(tree: Tree, uri: str, counts: dict[str, int]) -> dict[str, str]:
         if tree.withdrawn and key.startswith(tree.withdrawn) and key not in children:
             _retire(client, run)
     links = _links(uri, experiment, children)
-    if not whole or counts["new"] + counts["updated"]:
+    if not complete or counts["new"] + counts["updated"]:
         if tree.view:
             client.set_experiment_tag(experiment, pages.VIEW_TAG, tree.view)
         entry = tree.parent(links).build()
-        told = {KEY: first.key, NOTE: _note(entry, experiment, parent.info.run_id, children)}
-        write_entry(client, parent, first.digest, replace(entry, tags={**entry.tags, **told}))
+        tags = {**entry.tags, KEY: first.key, NOTE: _note(entry, experiment, parent.info.run_id, children)}
+        write_entry(client, parent, first.digest, replace(entry, tags=tags))
         counts["updated" if DIGEST in parent.data.tags else "new"] += 1
     return links
 
@@ -173,17 +173,17 @@ def _restore(
     wanted: Set[str],
     counts: dict[str, int],
 ) -> None:
-    """Bring back what a person deleted: one written anew would be its twin, once that person restores it."""
-    lost = wanted & deleted.keys()
-    if lost:  # only then: to read 1,000 that stand takes 1.5 s
-        lost -= _by_key(client, experiment).keys()
-    for key in sorted(lost):
+    """Restore wanted runs that a person deleted: a new run would be a duplicate once the person restores them."""
+    missing = wanted & deleted.keys()
+    if missing:  # only then, as reading 1,000 active runs takes 1.5 s
+        missing -= _by_key(client, experiment).keys()
+    for key in sorted(missing):
         client.restore_run(deleted[key].info.run_id)
         counts["restored"] += 1
 
 
 def _former_parent(client: MlflowClient, experiment: str, before: str) -> TrackedRun | None:
-    """The newest of the parents that an earlier semray wrote, one for each revision; the others are put aside."""
+    """The newest parent of those that an earlier semray wrote, one for each revision; retires the others."""
     found = _search(client, experiment, f"tags.`{KEY}` LIKE '{before}%'")
     for run in found[1:]:
         _retire(client, run)
@@ -191,7 +191,7 @@ def _former_parent(client: MlflowClient, experiment: str, before: str) -> Tracke
 
 
 def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
-    """The study's experiment, created on first sight; a local database keeps its artifacts beside itself."""
+    """The id of the study's experiment, created if missing. Artifacts of a local database lie beside it."""
     from mlflow.exceptions import MlflowException
 
     found = client.get_experiment_by_name(tree.experiment)
@@ -233,7 +233,7 @@ def _put(
     counts: dict[str, int],
     known: Mapping[str, str],
 ) -> str:
-    """Make one child whole; returns its MLflow id. A run half written by a sync that died is written again.
+    """Write one child, unless it is up to date; returns its MLflow id. A half-written run is written again.
 
     known: key -> MLflow id of the children before it.
     """
@@ -252,15 +252,15 @@ def _put(
             experiment,
             start_time=milliseconds(entry.began),
             run_name=cut(entry.name, LONGEST_NAME),
-            tags={**as_tags(entry.tags), **_birth(plan, parent)},
+            tags={**as_tags(entry.tags), **_key_tags(plan, parent)},
         )
-    told = {NOTE: _note(entry, experiment, run.info.run_id, known)}
-    write_entry(client, run, plan.digest, replace(entry, tags={**entry.tags, **told}))
+    tags = {**entry.tags, NOTE: _note(entry, experiment, run.info.run_id, known)}
+    write_entry(client, run, plan.digest, replace(entry, tags=tags))
     return run.info.run_id
 
 
 def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> str:
-    """The description of a run as its page shows it: words, pictures, and the way to its runs side by side."""
+    """The description of a run in Markdown: the note, pictures, and a link that compares its runs."""
     parts = [entry.note, *(f"![{name}]({pages.picture(run, name)})" for name in entry.pictures)]
     if entry.compares:
         metric, keys = entry.compares
@@ -270,20 +270,20 @@ def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> 
     return "\n\n".join(parts)
 
 
-def _birth(plan: Planned, parent: str | None) -> dict[str, str]:
-    """Tags a run is created with, so that it is found again whatever happens next."""
+def _key_tags(plan: Planned, parent: str | None) -> dict[str, str]:
+    """The tags with which a run is created, so that the next sync finds it even if this one dies."""
     tags = {KEY: plan.key, KIND: plan.kind, "mlflow.source.name": "semray"}
     return tags if parent is None else {**tags, PARENT: parent}
 
 
 def _continues(run: TrackedRun, entry: Entry) -> bool:
-    """Whether all that was logged still holds; metric points in MLflow cannot be taken back."""
+    """Whether the entry still has all evidence that was logged: MLflow cannot remove metric points."""
     logged = evidence_in(run.data.tags)
     return logged is not None and all(entry.evidence.get(name) == value for name, value in logged.items())
 
 
 def _retire(client: MlflowClient, run: TrackedRun) -> None:
-    """Keep an outdated run for the record, out of the way of filters and of the next sync."""
+    """Mark an outdated run as superseded: it stays in MLflow, but filters and the next sync skip it."""
     key = f"superseded/{run.info.run_id}"
     for tag, value in (
         (KEY, key),
@@ -295,7 +295,7 @@ def _retire(client: MlflowClient, run: TrackedRun) -> None:
 
 
 def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, str]:
-    """Run id -> the page of its MLflow run; only a server has pages."""
+    """Run id -> page of its MLflow run; empty unless MLflow is a server."""
     if not uri.startswith("http"):
         return {}
     page = f"{shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/"
@@ -303,11 +303,11 @@ def _links(uri: str, experiment: str, children: Mapping[str, str]) -> dict[str, 
 
 
 @contextmanager
-def _alone(uri: str, study: str) -> Iterator[None]:
-    """One sync of a study at a time on this machine: MLflow cannot look up and create a run in one step.
+def _locked(uri: str, study: str) -> Iterator[None]:
+    """A lock on the syncs of a study on this machine, as MLflow cannot look up and create a run in one step.
 
-    The lock lies in the user's own cache, where nobody else can plant a link under its name. Raises TimeoutError
-    when another sync does not end.
+    The lock is in the user's own cache, where nobody else can place a link. TimeoutError if another sync does not
+    end.
     """
     name = hashlib.sha256(f"{uri}|{study}".encode()).hexdigest()[:16]
     folder = cache_folder() / "locks"

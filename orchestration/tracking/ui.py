@@ -1,4 +1,4 @@
-"""MLflow's own pages of a study: a server for this machine alone, and where to look."""
+"""Starts an MLflow server on this machine alone, and finds the page of a study on it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTIO
 
 
 def experiment_page(uri: str, study: str, base: str) -> str:
-    """The address of a study's table on a server at `base`: verdicts and claimed metrics are its columns.
+    """The address of a study's table on a server at `base`; its columns are verdicts and claimed metrics.
 
-    StudyError where MLflow has no such experiment, or does not answer.
+    StudyError if MLflow has no such experiment, or does not answer.
     """
     try:
         refuse_unwritable(uri)
@@ -46,10 +46,9 @@ def experiment_page(uri: str, study: str, base: str) -> str:
 
 @contextmanager
 def server(uri: str, port: int, begun: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """An MLflow server on loopback within the block, once it answers; gives its address.
+    """Run an MLflow server on loopback within the block; yields its address once it answers.
 
-    begun: called as soon as the server is sure to end with the block. StudyError with its last words when it ends
-    or stays silent.
+    begun: called once the server is certain to end with the block. StudyError if it ends or does not answer.
     """
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
@@ -70,7 +69,7 @@ def server(uri: str, port: int, begun: Callable[[], None] = lambda: None) -> Ite
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server and its workers, which are a group of their own."""
+    """End the server and its workers, which are one process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""One entry into MLflow, whole: tags, parameters, points, dataset, files, model, and the digest that closes it."""
+"""Writes one entry into MLflow: dataset, files, model, points, parameters, tags, and last the digest."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from mlflow.entities import Run as TrackedRun
 
 DIGEST, EVIDENCE = "semray.digest", "semray.evidence"
-LONGEST_NAME = 250  # what MLflow's databases have room for
-TAG_LETTERS = 5000  # of a tag's value, which every one of MLflow's stores takes whole
+LONGEST_NAME = 250  # what fits into MLflow's databases
+TAG_LETTERS = 5000  # of a tag's value; every store of MLflow keeps so many
 
 
 def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry) -> None:
-    """Everything of an entry, and last the digest that says it is whole.
+    """Write everything of an entry, and last the digest, which marks it as complete.
 
-    Points carry the run's own start as their time, so that writing them twice leaves one: MLflow drops a point
+    The time of each point is the start of its run. So a point written twice is stored once: MLflow drops a point
     that is equal in name, value, step and time.
     """
     from mlflow.entities import Metric, Param, RunTag
@@ -41,16 +41,16 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
     if entry.model is not None:
         _log_model(client, run, entry.name, entry.model)
     points = [Metric(name, value, born, step) for name, value, step in entry.points]
-    shown = {name: str(value) for name, value in run.data.metrics.items()}  # as text: a NaN equals itself
+    shown = {name: str(value) for name, value in run.data.metrics.items()}  # as text, in which NaN equals NaN
     latest = {name: value for name, value in entry.latest.items() if shown.get(name) != str(value)}
     points += [Metric(name, value, now, entry.latest_step) for name, value in latest.items()]
     params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
-    told = as_tags({**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)})
+    tags = as_tags({**entry.tags, "mlflow.runName": cut(entry.name, LONGEST_NAME)})
     if entry.evidence:
-        told |= evidence_tags(entry.evidence)
+        tags |= evidence_tags(entry.evidence)
     if entry.tables:
-        told["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
-    new = [RunTag(name, value) for name, value in told.items() if run.data.tags.get(name) != value]
+        tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
+    new = [RunTag(name, value) for name, value in tags.items() if run.data.tags.get(name) != value]
     client.set_terminated(run_id, entry.status, end_time=milliseconds(entry.ended))
     batches = list(zip_longest(_chunks(points, 800), _chunks(params, 100), _chunks(new, 90), fillvalue=()))
     for metrics, few_params, few_tags in batches[:-1]:
@@ -60,14 +60,14 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
 
 
 def evidence_tags(evidence: Mapping[str, str]) -> dict[str, str]:
-    """What an entry rests on, as tags: of some hundred seeds one would be cut."""
+    """The evidence of an entry as tags; several, since MLflow would cut the tag of some hundred seeds."""
     text = json.dumps(dict(evidence))
     parts = [text[begin : begin + TAG_LETTERS] for begin in range(0, len(text), TAG_LETTERS)]
     return {f"{EVIDENCE}.{number}" if number else EVIDENCE: part for number, part in enumerate(parts)}
 
 
 def evidence_in(tags: Mapping[str, str]) -> dict[str, str] | None:
-    """What these tags of an entry say that it rests on; None where that cannot be read: a person may edit them."""
+    """The evidence in the tags of an entry; None if unreadable, as a person may have edited them."""
     parts = [tags.get(EVIDENCE, "{}")]
     while (part := tags.get(f"{EVIDENCE}.{len(parts)}")) is not None:
         parts.append(part)
@@ -78,13 +78,13 @@ def evidence_in(tags: Mapping[str, str]) -> dict[str, str] | None:
     return None
 
 
-def as_tags(told: Mapping[str, str]) -> dict[str, str]:
-    """Tags in characters that every page and terminal can show."""
-    return {name: printable(value, keep="\n") for name, value in told.items()}
+def as_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """The tags, in characters that every page and terminal can show."""
+    return {name: printable(value, keep="\n") for name, value in tags.items()}
 
 
 def milliseconds(seconds: float | None) -> int | None:
-    """A moment in Unix time as MLflow has it."""
+    """Unix time in seconds -> MLflow's whole milliseconds."""
     return None if seconds is None else round(1000 * seconds)
 
 
@@ -112,7 +112,7 @@ def _log_files(client: MlflowClient, run_id: str, entry: Entry) -> None:
 
 
 def _log_model(client: MlflowClient, run: TrackedRun, name: str, model: Mapping[str, str]) -> None:
-    """A logged model that reads its weights from the ledger: a few hundred bytes, whatever the encoder's size."""
+    """Log a model that reads its weights from the ledger: a few hundred bytes for any encoder."""
     from mlflow.entities import LoggedModelOutput
 
     if run.outputs is not None and run.outputs.model_outputs:
