@@ -1,9 +1,9 @@
-"""Can every node of a cluster have a part in a study, and do they agree? Asked by a driver on one of them.
+"""Checks whether every node of a cluster can take part in a study, and whether the nodes agree.
 
     for check in cluster_checks("auto", "/mnt/semray/ledger"):
         print(check.name, check.ok, check.found)
 
-Every node is asked at once, and one that does not answer in time is named like any other fault.
+The driver asks all nodes at once. A node that does not answer in time is a fault like any other.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from orchestration.ledger.storage import open_storage
 from orchestration.machines.doctor import tracking
 from orchestration.machines.node_checks import Check, node_checks
 
-SILENT_SECONDS = 20.0  # for a node to answer a question
-SKEW_SECONDS = 5.0  # a twelfth of what a driver on another host may be silent before it counts as dead
+SILENT_SECONDS = 20.0  # a node has so long to answer
+SKEW_SECONDS = 5.0  # a driver on another host counts as dead after 12 times as long
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What a node answers. clock: its seconds since 1970. left: why it could not write into the ledger, or ""."""
+    """The answer of a node. clock: its Unix time. write_error: why it could not write into the ledger, or ""."""
 
     name: str
     checks: Sequence[Check]
     versions: Mapping[str, str]
     clock: float
-    left: str
+    write_error: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """A node's answer, and between which moments, by the driver's clock, it was given."""
+    """A node's answer, with the driver's clock before the question and after the answer."""
 
     node: Node
     began: float
@@ -58,7 +58,7 @@ def cluster_checks(address: str, ledger: str) -> list[Check]:
         answers, silent = _ask(_answer, ledger, mark)
         timed = [Timed(node=node, began=began, ended=ended) for node, ended in answers]
         nodes = [one.node for one in timed]
-        readers, lost = _ask(_seen, ledger, mark)
+        readers, lost = _ask(_marks_read, ledger, mark)
         _clear(ledger, mark)
     return [
         all_answer(nodes, {**silent, **lost}),
@@ -80,12 +80,12 @@ def _answer(ledger: str, mark: str, name: str, gpus: float) -> Node:
         checks=node_checks(ledger, in_cluster=True, gpus=gpus),
         versions=versions | environment()["libraries"],
         clock=time.time(),
-        left=_leave(ledger, f"{mark}/{name}"),
+        write_error=_write_mark(ledger, f"{mark}/{name}"),
     )
 
 
-def _leave(ledger: str, mark: str) -> str:
-    """Put something whole into the ledger, as a lane stages a result. Returns what went wrong."""
+def _write_mark(ledger: str, mark: str) -> str:
+    """Write a small entry into the ledger, as a lane stages a result. Returns the error in words, or ""."""
     storage = open_storage(ledger)
     try:
         with storage.writing(mark) as folder:
@@ -95,8 +95,8 @@ def _leave(ledger: str, mark: str) -> str:
     return ""
 
 
-def _seen(ledger: str, mark: str, name: str, gpus: float) -> tuple[str, list[str]]:
-    """The nodes whose marks this node reads, after its own name."""
+def _marks_read(ledger: str, mark: str, name: str, gpus: float) -> tuple[str, list[str]]:
+    """This node's name, and the names of the nodes whose marks it can read."""
     storage = open_storage(ledger)
     return name, [other for other in storage.children(mark) if storage.is_whole(f"{mark}/{other}")]
 
@@ -105,33 +105,33 @@ def _seen(ledger: str, mark: str, name: str, gpus: float) -> tuple[str, list[str
 
 
 def names(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Ray's id of each node -> its name: the host's, with the id's beginning where others share that."""
+    """Ray's id of each node -> its host name, with the first 8 digits of the id if several nodes share it."""
     hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in nodes}
-    bearers = Counter(hosts.values())
-    return {node: host if bearers[host] == 1 else f"{host}-{node[:8]}" for node, host in hosts.items()}
+    counts = Counter(hosts.values())
+    return {node: host if counts[host] == 1 else f"{host}-{node[:8]}" for node, host in hosts.items()}
 
 
 def _ask(question: Callable[..., Any], ledger: str, mark: str) -> tuple[list[tuple[Any, float]], dict[str, str]]:
-    """Every node's answer and when it came, and why others gave none, by address."""
+    """The answers of the nodes with the time of each, and by address why the others gave none."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
     remote: Any = ray.remote
     asking, began = {}, time.time()
     alive = [node for node in ray.nodes() if node["Alive"]]
-    called = names(alive)
+    name_of = names(alive)
     for node in alive:
         task = remote(num_cpus=0, max_retries=0)(question)
         gpus = node["Resources"].get("GPU", 0.0)
-        there = task.options(scheduling_strategy=On(node["NodeID"], soft=False))
-        asking[there.remote(ledger, mark, called[node["NodeID"]], gpus)] = node["NodeManagerAddress"]
+        on_node = task.options(scheduling_strategy=On(node["NodeID"], soft=False))
+        asking[on_node.remote(ledger, mark, name_of[node["NodeID"]], gpus)] = node["NodeManagerAddress"]
     answers: list[tuple[Any, float]] = []
     silent: dict[str, str] = {}
-    left = list(asking)
-    while left:
-        done, left = ray.wait(left, num_returns=1, timeout=max(0.0, began + SILENT_SECONDS - time.time()))
+    pending = list(asking)
+    while pending:
+        done, pending = ray.wait(pending, num_returns=1, timeout=max(0.0, began + SILENT_SECONDS - time.time()))
         if not done:
-            silent |= {asking[task]: f"no answer in {SILENT_SECONDS:.0f} s" for task in left}
+            silent |= {asking[task]: f"no answer in {SILENT_SECONDS:.0f} s" for task in pending}
             break
         try:
             answers.append((ray.get(done[0]), time.time()))
@@ -141,7 +141,7 @@ def _ask(question: Callable[..., Any], ledger: str, mark: str) -> tuple[list[tup
 
 
 def _clear(ledger: str, mark: str) -> None:
-    """Take the marks away again; where that fails, the storage check says so."""
+    """Remove the marks. The storage check reports a ledger where this fails."""
     try:
         open_storage(ledger).remove(mark)
     except away():
@@ -157,7 +157,7 @@ def all_answer(nodes: Sequence[Node], silent: Mapping[str, str]) -> Check:
 
 
 def versions_agree(nodes: Sequence[Node]) -> Check:
-    """One version of everything that can change a result, on all nodes."""
+    """Check that all nodes have the same version of everything that can change a result."""
     names = dict.fromkeys(name for node in nodes for name in node.versions)
     differing = []
     for name in names:
@@ -171,12 +171,12 @@ def versions_agree(nodes: Sequence[Node]) -> Check:
 
 
 def clocks_agree(timed: Sequence[Timed]) -> Check:
-    """Each node's clock against the driver's, give or take the time that the answer took."""
+    """Compare each node's clock with the driver's, within the time that the answer took."""
     off = {}
-    for one in timed:
-        ahead, behind = one.node.clock - one.ended, one.began - one.node.clock
+    for answer in timed:
+        ahead, behind = answer.node.clock - answer.ended, answer.began - answer.node.clock
         if max(ahead, behind) > SKEW_SECONDS:
-            off[one.node.name] = f"{max(ahead, behind):.0f} s {'ahead' if ahead > behind else 'behind'}"
+            off[answer.node.name] = f"{max(ahead, behind):.0f} s {'ahead' if ahead > behind else 'behind'}"
     if off:
         found = ", ".join(f"{name} is {how}" for name, how in off.items())
         return Check(name="clocks", ok=False, found=found, mend="chrony or another NTP service on every node")
@@ -184,9 +184,9 @@ def clocks_agree(timed: Sequence[Timed]) -> Check:
 
 
 def storage_is_shared(nodes: Sequence[Node], seen: Mapping[str, Sequence[str]]) -> Check:
-    """Has every node written into the ledger, and does every node read what each has written?"""
-    wrong = [f"{node.name} cannot write: {node.left}" for node in nodes if node.left]
-    written = {node.name for node in nodes if not node.left}
+    """Check that every node has written into the ledger, and that every node reads all of that."""
+    wrong = [f"{node.name} cannot write: {node.write_error}" for node in nodes if node.write_error]
+    written = {node.name for node in nodes if not node.write_error}
     for name, names in seen.items():
         if missing := sorted(written - set(names)):
             wrong.append(f"{name} does not see what {', '.join(missing)} wrote")
@@ -197,7 +197,7 @@ def storage_is_shared(nodes: Sequence[Node], seen: Mapping[str, Sequence[str]]) 
 
 
 def together(nodes: Sequence[Node]) -> list[Check]:
-    """The nodes' own checks, one line for each kind: fine when it is fine everywhere, else which node has what."""
+    """The nodes' own checks, one for each kind: fine if it is fine on all nodes, else it names the others."""
     kinds: dict[str, list[tuple[str, Check]]] = {}
     for node in nodes:
         for check in node.checks:

@@ -1,4 +1,4 @@
-"""Is this machine able to run a study? Every check answers, and says what mends it."""
+"""Checks whether this machine can run a study. Every check says what it found and how to mend it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _torch() -> Check:
 
     from trainers.engine.precision import fast_at_bf16
 
-    there = listed_cards()
+    listed = listed_cards()
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         card = f"{torch.cuda.get_device_name()}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
         device, kind = f"{card}{_busy()}", "cuda"
-    elif isinstance(there, int) and there:
-        found = f"{torch.__version__} uses none of the {there} GPUs"
+    elif isinstance(listed, int) and listed:
+        found = f"{torch.__version__} uses none of the {listed} GPUs"
         return Check(name="torch", ok=False, found=found, mend=GPU_TORCH)
     else:
         device, kind = f"CPU, {os.cpu_count()} cores", "cpu"
@@ -48,14 +48,14 @@ def _torch() -> Check:
 
 
 def _busy() -> str:
-    """How busy the card is, by the extra `gpu`, without which no run tells what energy the card took either."""
+    """The card's load in words. This needs the extra `gpu`, as does the energy that runs record."""
     import torch
 
     try:
         import pynvml
     except ImportError:
         return ", load and energy not told: pip install 'semray[gpu]'"
-    with suppress(RuntimeError, pynvml.NVMLError):  # an old driver, or a part of a card (MIG), does not tell
+    with suppress(RuntimeError, pynvml.NVMLError):  # an old driver or a part of a card (MIG) has no load
         return f", {torch.cuda.utilization()} % busy"
     return ""
 
@@ -65,7 +65,7 @@ def _importable(name: str) -> Check:
     from importlib.metadata import version
 
     try:
-        with redirect_stdout(sys.stderr):  # DeepSpeed tells its log there, which is no answer of ours
+        with redirect_stdout(sys.stderr):  # DeepSpeed logs to stdout
             import_module(name)
         return Check(name=name, ok=True, found=version(name))
     except ImportError as error:
@@ -73,7 +73,7 @@ def _importable(name: str) -> Check:
 
 
 def _cluster_named() -> Check:
-    """RAY_ADDRESS makes every study of this shell look for a cluster."""
+    """Check that a cluster answers if RAY_ADDRESS is set, as every study of this shell would look for it."""
     from orchestration.lanes.cluster import connected, named_address
     from orchestration.study.errors import StudyError
 
@@ -105,18 +105,18 @@ def tracking(ledger: str) -> Check:
 
 
 def _answering(uri: str) -> None:
-    """Raises OSError or HTTPException, neither of which tells a password, where no server answers at a URI."""
+    """OSError or HTTPException, neither with a password in its text, if no server answers at a URI."""
     try:
         parts = urlsplit(uri)
         host, path = parts.netloc.rpartition("@")[2], quote(f"{parts.path.rstrip('/')}/health", safe="/%@:")
         with urlopen(f"{parts.scheme}://{host}{path}", timeout=ANSWER_SECONDS) as answer:
-            answer.read()  # whether it is well it says without a password
+            answer.read()  # this page needs no password
     except (ValueError, InvalidURL):
         raise OSError("no address of a host and a port") from None
 
 
 def _readable(path: str) -> None:
-    """Raises sqlite3.Error or OSError for a database that is damaged or may not be written."""
+    """sqlite3.Error or OSError for a database that is damaged or may not be written."""
     if not os.path.exists(path):
         return
     if not os.access(path, os.W_OK):

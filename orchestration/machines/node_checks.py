@@ -1,9 +1,9 @@
-"""What any machine is asked that has a part in a study: the laptop itself, or every node of a cluster.
+"""Checks of one machine that takes part in a study: the laptop itself, or a node of a cluster.
 
     for check in node_checks("ledger"):
         print(check.name, check.ok, check.found)
 
-Quick: nothing here imports torch. Each answer says what was found and what mends it.
+They are quick, as none imports torch. Each says what it found and how to mend it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import psutil
 
 GIB = 1024**3
 ROOM_FOR_A_STUDY = 5 * GIB  # sixteen fine-tuned MiniLM of 90 MB, checkpoints and MLflow, with room to spare
-ROOM_FOR_RAY = GIB  # its logs, and what it spills
+ROOM_FOR_RAY = GIB  # its logs and spilled objects
 MEMORY = 2 * GIB  # Ray itself, and one lane with torch and a small encoder
-SHARED_MEMORY = GIB // 4  # Ray's least, and some; containers have 64 MiB unless told otherwise
+SHARED_MEMORY = GIB // 4  # above Ray's minimum; containers have 64 MiB by default
 SHM = Path("/dev/shm")
 SOCKET, SOCKET_BYTES = "ray/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store", 107
 LOOPBACK = ("127.", "::1", "::ffff:127.")
@@ -31,7 +31,7 @@ LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One answer: what was looked at, whether it will do, what was found, and what mends it."""
+    """The result of one check: its subject, whether it is fine, what was found, and how to mend it."""
 
     name: str
     ok: bool
@@ -40,7 +40,7 @@ class Check:
 
 
 def node_checks(ledger: str, *, in_cluster: bool = False, gpus: float = 0.0) -> list[Check]:
-    """All of them, in the order in which a study would meet them. gpus: how many Ray believes the machine has."""
+    """All checks, in the order in which a study would meet them. gpus: how many Ray counts on this machine."""
     return [
         wordnet(),
         encoder(),
@@ -66,7 +66,7 @@ def wordnet() -> Check:
 
 
 def encoder() -> Check:
-    """Nothing is fetched, which would take longer than a check may; that it will be is a fault only offline."""
+    """Look for the encoder without a download, which would take too long. It is a fault only offline."""
     from huggingface_hub import constants
 
     from trainers.encoders.backbones import BackboneError, resolve_backbone
@@ -81,18 +81,20 @@ def encoder() -> Check:
 
 
 def cards(expected: float) -> Check:
-    """GPUs as the driver lists them. One that does not answer was usually upgraded under a running kernel."""
-    said = listed_cards()
-    if isinstance(said, str):
-        return Check(name="GPUs", ok=False, found=said, mend="reboot, or install the driver of this kernel again")
-    if said < expected:
-        found = f"{said}, and Ray believes in {expected:g}"
+    """Check the driver's GPUs. A driver that does not answer was usually upgraded under a running kernel."""
+    listed = listed_cards()
+    if isinstance(listed, str):
+        return Check(
+            name="GPUs", ok=False, found=listed, mend="reboot, or install the driver of this kernel again"
+        )
+    if listed < expected:
+        found = f"{listed}, and Ray believes in {expected:g}"
         return Check(name="GPUs", ok=False, found=found, mend="`ray up` again, or another --num-gpus")
-    return Check(name="GPUs", ok=True, found=str(said))
+    return Check(name="GPUs", ok=True, found=str(listed))
 
 
 def listed_cards() -> int | str:
-    """How many cards nvidia-smi lists, 0 without it; why it fails where it does."""
+    """How many GPUs nvidia-smi lists, 0 if it is not installed; in words why, if it fails."""
     if shutil.which("nvidia-smi") is None:
         return 0
     try:
@@ -105,10 +107,10 @@ def listed_cards() -> int | str:
 
 
 def store(ledger: str) -> Check:
-    """Does the ledger's place allow what a ledger does there: write, link, rename?"""
+    """Check that the ledger's folder has room and allows writes, links and renames."""
     if "://" in ledger:
         return _object_store(ledger)
-    folder = _there(Path(ledger))
+    folder = _nearest_existing(Path(ledger))
     mend = f"give --ledger a writable folder with {ROOM_FOR_A_STUDY / GIB:.0f} GiB"
     try:
         with tempfile.TemporaryDirectory(prefix=".semray-", dir=folder) as place:
@@ -123,8 +125,8 @@ def store(ledger: str) -> Check:
     )
 
 
-def _there(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there: what is not is made there."""
+def _nearest_existing(folder: Path) -> Path:
+    """The folder, or the nearest existing folder above it, below which it would be created."""
     whole = folder.absolute()
     return next(place for place in (whole, *whole.parents) if place.exists())
 
@@ -154,14 +156,14 @@ def cache() -> Check:
 
 
 def scratch() -> Check:
-    """Where Ray keeps its sessions and what it spills."""
+    """Check the folder of Ray's sessions and spilled objects: the length of its name, and its room."""
     from orchestration.lanes.cluster import temporary_folder
 
     folder = temporary_folder()
     if len(os.fsencode(folder / SOCKET)) > SOCKET_BYTES:
         found = f"{folder}: too long a name for Ray's sockets, which take {SOCKET_BYTES} bytes with all they add"
         return Check(name="temporary files", ok=False, found=found, mend="set RAY_TMPDIR to a shorter one")
-    free = shutil.disk_usage(_there(folder)).free
+    free = shutil.disk_usage(_nearest_existing(folder)).free
     return _room(
         "temporary files", str(folder), free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk"
     )
@@ -184,7 +186,7 @@ def _room(name: str, place: str, free: int, least: int, mend: str) -> Check:
 
 
 def token(in_cluster: bool) -> Check:
-    """The key to Ray: asked for in a cluster, and nobody else's to read anywhere."""
+    """Check Ray's token: a cluster must ask for it, and no other user may read it."""
     asked = os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
     if in_cluster and not asked:
         found = "RAY_AUTH_MODE is not token: whoever reaches Ray's ports may run code here"
@@ -205,7 +207,7 @@ def token(in_cluster: bool) -> Check:
 
 
 def doors() -> Check:
-    """Ports of Ray and MLflow that other machines reach and that ask for nothing."""
+    """Check for ports of Ray and MLflow that other machines can reach without a token or password."""
     open_ones = sorted(_open_doors())
     if open_ones:
         mend = "start it on 127.0.0.1, Ray with RAY_AUTH_MODE=token, MLflow with --app-name basic-auth"
@@ -217,7 +219,7 @@ def _open_doors() -> Iterator[str]:
     for listener in psutil.net_connections("tcp"):
         if listener.status != psutil.CONN_LISTEN or listener.laddr.ip.startswith(LOOPBACK) or not listener.pid:
             continue
-        with suppress(psutil.Error):  # it may have ended, or be somebody else's
+        with suppress(psutil.Error):  # the process may have ended, or be another user's
             process = psutil.Process(listener.pid)
             words = " ".join(process.cmdline())
             where = f"port {listener.laddr.port} of process {listener.pid}"
@@ -228,7 +230,7 @@ def _open_doors() -> Iterator[str]:
 
 
 def _asks_for_token(process: psutil.Process) -> bool:
-    """Whether it was started so. One that renamed itself has lost its environment; who started it has not."""
+    """Whether its environment asks for a token. Processes that rename themselves lose it; their parents do not."""
     try:
         return process.environ().get("RAY_AUTH_MODE", "").lower() == "token"
     except psutil.Error:

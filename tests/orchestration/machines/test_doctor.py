@@ -383,7 +383,9 @@ def three(well: Path, monkeypatch: pytest.MonkeyPatch) -> list[Node]:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 48)
     given = tuple(node_checks.node_checks("ledger", in_cluster=True))
     versions = {"python": "3.11.7", "torch": "2.13.0", "ray": "2.60.0"}
-    return [Node(name=name, checks=given, versions=versions, clock=100.0, left="") for name in ("a", "b", "c")]
+    return [
+        Node(name=name, checks=given, versions=versions, clock=100.0, write_error="") for name in ("a", "b", "c")
+    ]
 
 
 def timed(nodes: list[Node]) -> list[Timed]:
@@ -431,7 +433,7 @@ def test_storage_that_is_not_shared(three: list[Node]) -> None:
 
 
 def test_storage_that_one_node_cannot_write(three: list[Node]) -> None:
-    three[0] = replace(three[0], left="Read-only file system")
+    three[0] = replace(three[0], write_error="Read-only file system")
     found = storage_is_shared(three, {name: ["b", "c"] for name in "abc"})
     assert not found.ok
     assert found.found == "a cannot write: Read-only file system"
