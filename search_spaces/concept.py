@@ -1,7 +1,7 @@
-"""The search space of the concept family: the loss's scales, the hard negatives' push, and how fast what learns.
+"""The search space of the concept family: the loss's scales, the hard negatives' term, and learning rates.
 
-The values beside the ranges are the paper's; the ranges are ours around them. To search by: `dev/t2d/mrr` for
-ranking, and `dev/pair_auc` for calibration, which the hard negatives buy.
+The sources hold the paper's values; the ranges around them are ours. Objectives to search by: `dev/t2d/mrr` for
+ranking, and `dev/pair_auc` for calibration, which hard negatives improve.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from search_spaces.space import Dimension, Space
 
 _HARD = {"hard_negatives": (True,)}
-_PUSHED = {**_HARD, "hn_mode": ("absolute", "relative", "both", "unscaled")}  # others have no term for it
+_PUSHED = {**_HARD, "hn_mode": ("absolute", "relative", "both", "unscaled")}  # other modes have no such term
 _SCALED = {**_HARD, "hn_mode": ("absolute", "relative", "both")}
 _MIXED = {"readout": ("weighted", "gated")}
 

@@ -1,9 +1,8 @@
 """The search space of the san family, with the grid of the paper (figure 3, tables 6 and 7).
 
-A search that moves the arm with negatives alone is unfair to its control: since p1 is tied, the controls of the
-arms that are searched are searched too. Every arm gets as many trials, over the names that mean something to it;
-the arm's own settings, the paper's in the shipped studies, are tried first. To search by:
-`dev/sts/STS-B/spearman`.
+To search only the arm with negatives would be unfair to its control: since p1 is tied, the controls of searched
+arms are searched too. Every arm gets the same number of trials, over the dimensions that matter to it; its own
+settings, the paper's in the shipped studies, are tried first. Objective to search by: `dev/sts/STS-B/spearman`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The form of a search space: settings that may move, as data; and what can be done with them.
+"""Search spaces as data: the dimensions in which settings may move, and the points of a space.
 
 SPACE = (
     Dimension(name="temperature", low=0.01, high=0.2, log=True, source="Concept, appendix E: 0.05"),
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from corpora.store.fields import changed, flat
 
-Point = Mapping[str, Any]  # name of a dimension -> its value; without those that do not move there
+Point = Mapping[str, Any]  # name of each dimension that moves there -> its value
 Settings = TypeVar("Settings")
 OF_THE_STUDY = "the study"
 
@@ -26,12 +26,12 @@ OF_THE_STUDY = "the study"
 class Dimension:
     """One setting that may move: from low to high, or among choices.
 
-    name is a field of the family's Settings, source says where the range is from. Bounds that are whole numbers
-    give whole numbers. log: equally likely in every octave. when: the values of other settings with which this
-    one matters; they stand before it in the space or do not move. Where they have other values it does not move,
-    and is `otherwise`, or as in the arm where that is None. paper: the grid of the family's paper, where it has
-    one. capped: the values of an arm's settings with all of which it goes to `cap` at most. tied: arms that are
-    compared have one value, so that what they differ in is not this.
+    name: a field of the family's Settings. source: the origin of the range. Whole bounds give whole numbers. log:
+    all octaves are equally likely. when: setting -> values with which this dimension matters; such a setting comes
+    before it in the space or does not move. With other values this one does not move; it is `otherwise`, or the
+    arm's own value if that is None. paper: the grid of the family's paper. capped: setting -> values; an arm that
+    has them all keeps this dimension at or below `cap`. tied: compared arms share one value, so that they do not
+    differ in it.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Dimension:
 
     @property
     def words(self) -> str:
-        """How a person reads it: "0.01 to 0.2 (log)", "mean, cls"."""
+        """The range or the choices in words: "0.01 to 0.2 (log)", "mean, cls"."""
         if self.choices:
             return ", ".join(map(str, self.choices))
         return f"{self.low} to {self.high}{' (log)' if self.log else ''}"
@@ -91,23 +91,23 @@ def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
 
 
 def around(space: Space, settings: Any) -> Space:
-    """The space as these settings leave it: a dimension that is capped with them ends there."""
+    """The space around these settings, in which dimensions that they cap end at the cap."""
     own = flat(settings)
 
-    def ended(one: Dimension) -> Dimension:
-        if not one.capped or not all(own[name] in among for name, among in one.capped.items()):
-            return one
-        if one.low is None or one.high is None:
-            return replace(one, choices=tuple(choice for choice in one.choices if choice <= one.cap))
-        if one.low >= one.cap:
-            return replace(one, low=None, high=None, log=False, choices=(one.low,))
-        return replace(one, high=min(one.high, one.cap))
+    def limited(dim: Dimension) -> Dimension:
+        if not dim.capped or not all(own[name] in values for name, values in dim.capped.items()):
+            return dim
+        if dim.low is None or dim.high is None:
+            return replace(dim, choices=tuple(choice for choice in dim.choices if choice <= dim.cap))
+        if dim.low >= dim.cap:
+            return replace(dim, low=None, high=None, log=False, choices=(dim.low,))
+        return replace(dim, high=min(dim.high, dim.cap))
 
-    return tuple(map(ended, space))
+    return tuple(map(limited, space))
 
 
 def drawn(space: Space, settings: Any, draw: Callable[[Dimension], Any]) -> dict[str, Any]:
-    """The point that `draw` gives, asked for every dimension that matters, in order."""
+    """A point: draw(dimension) gives the value of every dimension that matters, in order."""
     point: dict[str, Any] = {}
     for dimension in space:
         if moves(dimension, settings, point):
@@ -116,7 +116,7 @@ def drawn(space: Space, settings: Any, draw: Callable[[Dimension], Any]) -> dict
 
 
 def settings_at(space: Space, settings: Settings, point: Point) -> Settings:
-    """The settings at a point. ValueError for a name that does not move there, or as the settings' class says."""
+    """The settings at a point. ValueError for a dimension that does not move there, or a refused value."""
     still = {one.name: one.otherwise for one in space if not moves(one, settings, point)}
     moving = [dimension.name for dimension in space if dimension.name not in still]
     wrong = sorted(set(point) - set(moving))
@@ -127,7 +127,7 @@ def settings_at(space: Space, settings: Settings, point: Point) -> Settings:
 
 
 def default_point(space: Space, settings: Any) -> dict[str, Any] | None:
-    """Where the settings themselves lie; None when one of them is outside its dimension."""
+    """The point of the settings themselves; None if one of them lies outside its dimension."""
     own = flat(settings)
     point = drawn(space, settings, lambda dimension: own[dimension.name])
     inside = all(one.holds(point[one.name]) for one in space if one.name in point)
@@ -152,9 +152,9 @@ def grid(space: Space, settings: Any) -> Iterator[dict[str, Any]]:
 
 
 def declared(name: str, wanted: Any) -> Dimension:
-    """A dimension that the study itself declares: {low, high}, with log: true where every octave is equally
-    likely, or a list of values. ValueError says what would be accepted."""
-    told = (
+    """A dimension that the study itself declares: {low, high}, with log: true if all octaves are equally likely,
+    or a list of values. ValueError says what would be accepted."""
+    accepted = (
         "{low: …, high: …}, with log: true from above 0, or a list of different texts, numbers, true or false; "
         "numbers are finite, and 1 and true, 0 and false count as one value"
     )
@@ -165,11 +165,11 @@ def declared(name: str, wanted: Any) -> Dimension:
             return Dimension(name=name, low=low, high=high, log=log, source=OF_THE_STUDY)
     if isinstance(wanted, list) and wanted and all(map(_plain, wanted)) and len(set(wanted)) == len(wanted):
         return Dimension(name=name, choices=tuple(wanted), source=OF_THE_STUDY)
-    raise ValueError(told)
+    raise ValueError(accepted)
 
 
 def _plain(value: Any) -> bool:
-    """Whether it is a text, or a number that a computer counts with."""
+    """Whether it is a text or a finite number."""
     try:
         return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
     except OverflowError:  # a whole number of hundreds of digits
@@ -201,12 +201,12 @@ def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
         if low >= high:
             raise ValueError("low below high")
         return replace(dimension, low=low, high=high)
-    among = tuple(_as_declared(dimension, value) for value in values)
-    return replace(dimension, choices=among, low=None, high=None, log=False)
+    choices = tuple(_as_declared(dimension, value) for value in values)
+    return replace(dimension, choices=choices, low=None, high=None, log=False)
 
 
 def _as_declared(dimension: Dimension, value: Any) -> Any:
-    """The value in the dimension's own type: 0 among floats is 0.0, or the same run would have two ids."""
+    """The value in the dimension's type: 0 becomes 0.0 among floats, as the same run would get two ids."""
     if dimension.choices:
         return next(choice for choice in dimension.choices if dimension.holds(value) and choice == value)
     return int(value) if dimension.whole else float(value)
