@@ -8,11 +8,11 @@
     for one in findings.findings:                   # a verdict for each claim
         print(one.verdict.claim, one.verdict.verdict, one.verdict.delta_mean, one.verdict.ci_low)
 
-Scores that were made elsewhere, as a data frame or a file: `semray.judge(frame, compare=[...])`. What cannot work
-raises `semray.StudyError`, whose message says where and what would be accepted.
+`semray.judge(frame, compare=[...])` judges scores from elsewhere, in a data frame or a file. A request that cannot
+work raises `semray.StudyError`, whose message says where the mistake is and what would be accepted.
 
-`semray.extending` is what a package that brings families or tasks needs, and `semray.testing` the tests that its
-families pass.
+`semray.extending` has what a package needs to add families or tasks, and `semray.testing` the tests that its
+families must pass.
 """
 
 from orchestration.study.errors import StudyError

@@ -1,4 +1,4 @@
-"""What a package needs to bring a family or a task: names that stay where they are. Importing this loads no torch.
+"""Stable names that a package needs to add a family or a task. Importing this module loads no torch.
 
 from semray.extending import EncoderFamily, Task, Benchmark, Score
 """

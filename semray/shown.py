@@ -1,4 +1,4 @@
-"""Findings as a person sees them: printed as `semray report` prints, in a notebook as the page that it writes."""
+"""Findings that print as `semray report` does, and show its page in a notebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Shown(Findings):
-    """Findings with a page of their own. asked_by: the study whose they are."""
+    """Findings that show themselves as their report. asked_by: their study."""
 
     asked_by: Study
 
@@ -24,7 +24,7 @@ class Shown(Findings):
         return forms.printed(self)
 
     def _repr_html_(self) -> str:
-        """The whole page in a frame: what it styles and runs stays inside."""
+        """The page in a frame, which keeps its styles and scripts out of the notebook."""
         from orchestration.report import plots
         from orchestration.report.html import html
 
@@ -33,5 +33,5 @@ class Shown(Findings):
 
 
 def shown(findings: Findings, study: Study) -> Shown:
-    """The same, with its page."""
+    """The same findings, which show themselves as their report."""
     return Shown(**{one.name: getattr(findings, one.name) for one in fields(findings)}, asked_by=study)

@@ -1,4 +1,4 @@
-"""What `semray run` and `semray report` do, as functions: both call the same code. The import loads no torch."""
+"""Functions that do what `semray run`, `judge` and `report` do, by the same code. The import loads no torch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def load_study(path: str | Path) -> Study:
-    """The study in a YAML file, which may be called by its name as on the command line.
+    """Read the study in a YAML file, given by its path or, as on the command line, its name.
 
-    StudyError lists every mistake: file, line, field, value, what is accepted.
+    StudyError lists every mistake with file, line, field, value and what would be accepted.
     """
     from orchestration.commands.terminal import study_file
     from orchestration.reading.read_study import read_study
@@ -33,10 +33,10 @@ def load_study(path: str | Path) -> Study:
 
 
 def run(study: Study, ledger: str | Path | None = None) -> Findings:
-    """Train and score what the ledger lacks, tell progress on stderr, and judge; a second call computes nothing.
+    """Train and score the runs that the ledger lacks, and judge. Progress goes to stderr. A second call runs none.
 
     ledger: a folder or a URL such as s3://bucket/ledger; None for $SEMRAY_LEDGER or ./ledger, as on the command
-    line. Runs that failed or are left are in the findings too: `findings.with_status("failed")`. Raises StudyError
+    line. The findings also list runs that failed or are missing: `findings.with_status("failed")`. StudyError
     for a request that cannot work.
     """
     from orchestration.commands.run_study import run_study
@@ -45,9 +45,9 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
     from semray.shown import shown
 
     _check_study(study, "run", "")
-    held = _ledger(ledger)
-    findings, _ = run_study(study, held)
-    return shown(with_published(with_beside(findings, study, held), study), study)
+    opened = _ledger(ledger)
+    findings, _ = run_study(study, opened)
+    return shown(with_published(with_beside(findings, study, opened), study), study)
 
 
 @overload
@@ -68,12 +68,12 @@ def judge(
     read: Mapping[str, str] | None = None,
     folder: str | Path | None = None,
 ) -> Findings:
-    """The verdicts of a study by what the ledger holds now, or those on scores from elsewhere; nothing is trained.
+    """Judge a study by the runs that the ledger holds now, or scores from elsewhere. Nothing is trained.
 
     Scores are a table with the columns of `semray judge`, as a data frame or a file. compare: claims as in a
     study, such as [{"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}]. read:
-    metric -> how its rows become a figure. folder: where the study and the ledger of it go (default: judged/...).
-    Printed, or at the end of a notebook's cell, the findings show themselves as their report. Raises StudyError.
+    metric -> how its rows become a figure. folder: for the study file and its ledger (default: judged/...). The
+    findings show their report when printed, or at the end of a notebook's cell. StudyError for a wrong request.
     """
     from semray.shown import shown
 
@@ -88,14 +88,14 @@ def _check_study(given: Any, word: str, more: str) -> None:
     from orchestration.study.study import Study
 
     if not isinstance(given, Study):
-        told = repr(given) if isinstance(given, str | Path) else type(given).__name__
+        name = repr(given) if isinstance(given, str | Path) else type(given).__name__
         raise StudyError(
-            f"semray.{word}: {told} is no study\n  accepted: what semray.load_study(FILE) gives{more}"
+            f"semray.{word}: {name} is no study\n  accepted: what semray.load_study(FILE) gives{more}"
         )
 
 
 def _plain(given: Any) -> Any:
-    """Claims without numpy's numbers, which no study file holds."""
+    """The claims with plain numbers in place of numpy's, which a study file cannot hold."""
     if isinstance(given, Mapping):
         return {name: _plain(value) for name, value in given.items()}
     if isinstance(given, list | tuple):
@@ -117,17 +117,17 @@ def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: st
 
 
 def _as_file(scores: Any, folder: Path) -> Path:
-    """A data frame as a table in the folder; returns its place."""
+    """Write a data frame as a table into the folder; returns the file."""
     if not hasattr(scores, "to_parquet"):
-        told = f"{type(scores).__name__} is no table of scores"
-        raise StudyError(f"semray.judge: {told}\n  accepted: a data frame of pandas, or the path of a table")
+        problem = f"{type(scores).__name__} is no table of scores"
+        raise StudyError(f"semray.judge: {problem}\n  accepted: a data frame of pandas, or the path of a table")
     folder_fits(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         scores.to_parquet(folder / "scores.parquet", index=False)
-    except (ValueError, TypeError, NotImplementedError) as error:  # pandas' and Arrow's own, the column told last
-        told = f"the data frame makes no table ({error.args[-1]})"
-        raise StudyError(f"semray.judge: {told}\n  accepted: {ONE_KIND}") from None
+    except (ValueError, TypeError, NotImplementedError) as error:  # the last argument names the column
+        problem = f"the data frame makes no table ({error.args[-1]})"
+        raise StudyError(f"semray.judge: {problem}\n  accepted: {ONE_KIND}") from None
     return folder / "scores.parquet"
 
 
@@ -148,7 +148,7 @@ def _of_study(study: Study, ledger: str | Path | None) -> Findings:
 def report(findings: Findings, folder: str | Path) -> Path:
     """Write report.html, report.md, report.tex, report.json and the plots into a folder; returns the page.
 
-    What it draws of single items it reads from the ledger that the findings are of.
+    Scores of single items, which it draws, are read from the ledger of the findings.
     """
     from orchestration.commands.standing import for_report
     from orchestration.report.forms import write
@@ -156,7 +156,7 @@ def report(findings: Findings, folder: str | Path) -> Path:
     from semray.shown import Shown
 
     if not isinstance(findings, Shown):
-        told = f"{type(findings).__name__} is none of a study's findings"
-        raise StudyError(f"semray.report: {told}\n  accepted: what semray.run or semray.judge gives")
-    held = _ledger(findings.ledger)
-    return write(for_report(with_distributions(findings, held), findings.asked_by, held), Path(folder))
+        problem = f"{type(findings).__name__} is none of a study's findings"
+        raise StudyError(f"semray.report: {problem}\n  accepted: what semray.run or semray.judge gives")
+    ledger = _ledger(findings.ledger)
+    return write(for_report(with_distributions(findings, ledger), findings.asked_by, ledger), Path(folder))

@@ -1,5 +1,4 @@
-"""The contract that every model family passes, as tests for whoever brings one; and what is small enough for a
-test.
+"""The contract of a model family as tests, for packages that add one; and a tiny backbone to train in tests.
 
     from semray.testing import FamilyContract
 
@@ -8,8 +7,8 @@ test.
         study = "train: {steps: 4, batch_size: 4}\\narms: {still: {train: false}, plain: {}, fast: {learning_rate:
         1.0e-3}}\\n…"
 
-pytest shows what an assertion compared once `pytest.register_assert_rewrite("semray.testing.contract")` has been
-called, in a conftest.py.
+Call `pytest.register_assert_rewrite("semray.testing.contract")` in a conftest.py, so that pytest shows the values
+that an assertion compared.
 """
 
 from semray.testing.contract import Broken, FamilyContract, Small, prepared

@@ -1,4 +1,4 @@
-"""What every model family passes, whatever it trains: one small study, two arms that differ in their rate."""
+"""Tests that every model family must pass, on one small study whose arms differ in their learning rate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from semray.testing.tiny import tiny_backbone
 from trainers.encoders.backbones import resolve_backbone
 from trainers.engine.world import Stopped, World
 
-VANISHING = (1e-30, 2e-30, 3e-30)  # rates at which a weight of fp32 stays what it is
+VANISHING = (1e-30, 2e-30, 3e-30)  # learning rates too small to change an fp32 weight
 HEAD = """\
 question: Does the family keep its word?
 family: {family}
@@ -39,14 +39,13 @@ seeds: [3, 4]
 
 
 def world(**given: Any) -> World:
-    """Where the contract's runs execute: on the CPU, or on the device that SEMRAY_TEST_DEVICE names, such as
-    cuda:0."""
+    """The world of the contract's runs: on the CPU, or on the device of SEMRAY_TEST_DEVICE, such as cuda:0."""
     return World(device=os.environ.get("SEMRAY_TEST_DEVICE", "cpu"), **given)
 
 
 class Broken(NamedTuple):
-    """A mistake in a study. written: what stands there once; instead: what is put for it; refused: what is said of
-    that, as a regular expression."""
+    """A mistake in a study. written: text that occurs in it once. instead: the wrong text in its place. refused: a
+    regular expression that the error message matches."""
 
     written: str
     instead: str
@@ -63,7 +62,7 @@ class Small:
     runs: tuple[Run, ...]
 
     def run(self, arm: str, seed: int | None = 3) -> Run:
-        """The run of an arm at a seed; where no setting of the family trains, the test is skipped."""
+        """The run of an arm at a seed. Skips the test if no setting of the family trains."""
         found = [run for run in self.runs if (run.arm, run.seed) == (arm, seed)]
         if not found and not any(run.seed is not None for run in self.runs):
             pytest.skip("no setting of this family trains")
@@ -71,7 +70,7 @@ class Small:
 
     @cached_property
     def plain(self) -> RunResults:
-        """What came of `plain` at seed 3, executed once for all tests."""
+        """The results of `plain` at seed 3, executed once for all tests."""
         return outcome(execute(Job(runs=(self.run("plain"),)), world()))
 
 
@@ -79,10 +78,9 @@ class Small:
 def prepared(
     name: str, study: str, write: Callable[[Path], object], place: Path, backbone: str = "tiny"
 ) -> Iterator[Small]:
-    """A family's study in a folder of its own, ready to run, with a cache of its own. PLACE in `study` is the
-    folder.
+    """Prepare a family's study in a folder, with a corpus cache in it. PLACE in `study` stands for the folder.
 
-    write: puts the study's data there. backbone: a folder there; "tiny" is made.
+    write: puts the study's data into the folder. backbone: a folder in it; "tiny" is created.
     """
     text = (HEAD.format(family=name, backbone=place / backbone) + study).replace("PLACE", str(place))
     with pytest.MonkeyPatch.context() as patch:
@@ -97,19 +95,19 @@ def prepared(
         for module in family(name).imports:
             importlib.import_module(module)
         gc.collect()
-        gc.freeze()  # as in a lane: else every run would look through torch for garbage, twice
+        gc.freeze()  # as in a lane; else each run's collections would go through all of torch
         yield Small(family(name), place, text, runs)
 
 
 def at_rate(run: Run, rate: float) -> Run:
-    """The run at another learning rate, a setting of its own or one in a mapping of them."""
+    """The run at another learning rate, which is a setting or stands in settings that are mappings."""
     own, changed = run.settings, {"learning_rate": rate}
-    held = {name: {**value, **changed} for name, value in own.items() if isinstance(value, Mapping)}
-    return replace(run, settings={**own, **(changed if "learning_rate" in own else held)})
+    nested = {name: {**value, **changed} for name, value in own.items() if isinstance(value, Mapping)}
+    return replace(run, settings={**own, **(changed if "learning_rate" in own else nested)})
 
 
 def saved(trained: Trained | None, folder: Path) -> Path:
-    """The folder with the model of a run that was trained, which must have left one."""
+    """Save the model of a trained run into a folder; returns the folder."""
     assert trained is not None
     assert trained.save_model is not None
     folder.mkdir(exist_ok=True)
@@ -118,11 +116,11 @@ def saved(trained: Trained | None, folder: Path) -> Path:
 
 
 class FamilyContract:
-    """Tests of one family: a subclass names it and writes its study, from `data:` on.
+    """Tests of one family. A subclass names it and writes its study, from `data:` on.
 
     study: its untrained arm is `still`; `plain` and `fast` differ in their learning_rate alone, which is 1.0e-3
-    for `fast`; an arm `more`, where there is one, differs from `plain` in what it adds to the loss. PLACE stands
-    for a folder of the test's own, which `write` fills. broken: a mistake in the study, a rate below nought.
+    for `fast`; an optional arm `more` is `plain` with another term of the loss. PLACE stands for the test's
+    folder, which `write` fills. broken: a mistake in the study; by default a learning rate below 0.
     """
 
     family = ""
@@ -130,7 +128,7 @@ class FamilyContract:
     broken = Broken("1.0e-3", "-1.0e-3", r"learning_rate = -1\.0e-3\n  accepted: .*above 0")
 
     def broken_in(self, small: Small) -> Broken:
-        """The mistake to be made in this study."""
+        """The mistake that a test puts into this study."""
         return self.broken
 
     def write(self, place: Path) -> None:
@@ -148,10 +146,10 @@ class FamilyContract:
         assert {name for name in asked if not hasattr(small.family, name)} == set()
 
     def test_a_plan_tells_what_becomes_of_the_rows(self, small: Small) -> None:
-        """They are built by now."""
-        told = small.family.rows(built(small.family.data, small.run("plain").data))
-        assert told is not None
-        assert all(rows.train > 0 for rows in told)
+        """The corpus is built by now."""
+        row_counts = small.family.rows(built(small.family.data, small.run("plain").data))
+        assert row_counts is not None
+        assert all(rows.train > 0 for rows in row_counts)
 
     @pytest.mark.parametrize("arm", ["still", "plain"])
     def test_an_arm_s_encoder_has_a_reader_of_every_kind_that_it_is_said_to_read(
@@ -180,8 +178,8 @@ class FamilyContract:
         assert all((one / name).read_bytes() == (two / name).read_bytes() for name in weights)
 
     def test_arms_of_one_seed_see_the_same_batches_dropout_and_beginning(self, small: Small) -> None:
-        """At rates too small to move a weight every loss is the same, whatever the arm adds; at their own the arms
-        part after the first. A card chooses products by their sizes, and rounds those of more texts otherwise."""
+        """At rates too small to change a weight all arms have the same shared losses; at their own they differ
+        after the first step. A GPU rounds products of other sizes otherwise, hence the tolerance there."""
         rounding = 1e-5 if world().device.startswith("cuda") else 0.0
         plain, fast = small.plain, outcome(execute(Job(runs=(small.run("fast"),)), world()))
         assert plain.curve[0].loss == fast.curve[0].loss
@@ -212,7 +210,7 @@ class FamilyContract:
         assert resumed.values == small.plain.values
 
     def test_a_stack_trains_each_run_as_it_trains_alone(self, small: Small) -> None:
-        """But for the order in which sums are rounded: the losses are those of the run alone."""
+        """A stacked run has the losses of the run alone, apart from the rounding of sums."""
         if small.family.shape is None:
             pytest.skip("runs of this family train one by one")
         alone = [replace(run, tasks={}) for run in (small.run("plain"), small.run("fast", 4))]
@@ -232,9 +230,9 @@ class FamilyContract:
 
     def test_what_is_saved_opens_as_its_card_says(self, small: Small, tmp_path: Path) -> None:
         saved(small.plain.trained, tmp_path)
-        said: dict[str, Any] = {}
-        exec(small.family.opened_by(tmp_path).replace("FOLDER", str(tmp_path)), said)
-        assert np.isfinite(said["scores"] if "scores" in said else said["vectors"]).all()
+        names: dict[str, Any] = {}
+        exec(small.family.opened_by(tmp_path).replace("FOLDER", str(tmp_path)), names)
+        assert np.isfinite(names["scores"] if "scores" in names else names["vectors"]).all()
 
     def test_an_arm_without_training_is_scored_like_all_others(self, small: Small) -> None:
         run = small.run("still", None)
@@ -256,6 +254,6 @@ class FamilyContract:
         written, instead, refused = self.broken_in(small)
         assert small.text.count(written) == 1, f"{written} is to stand once in the study"
         (small.place / "broken.yaml").write_text(small.text.replace(written, instead))
-        with pytest.raises(StudyError, match=refused) as said:
+        with pytest.raises(StudyError, match=refused) as error:
             read_study(small.place / "broken.yaml")
-        assert "broken.yaml" in str(said.value)
+        assert "broken.yaml" in str(error.value)

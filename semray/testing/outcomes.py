@@ -1,4 +1,4 @@
-"""What a body yields of a run, gathered."""
+"""Gathers the results that a run body yields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainers.engine.world import Progress
 
 @dataclass(frozen=True)
 class RunResults:
-    """All that came of one run."""
+    """All results of one run."""
 
     trained: Trained | None
     scores: list[Score]
@@ -29,10 +29,10 @@ class RunResults:
 
 
 def outcome(results: Iterable[Result]) -> RunResults:
-    """What a body yields of one run, together. trained: None where it was only scored."""
+    """Gather the results of one run. trained is None if the run was only scored."""
     every = list(results)
-    trained = [one for one in every if isinstance(one, Trained)]
-    scored = [one for one in every if isinstance(one, Scored)]
-    assert len({one.run.id for one in every}) == 1
-    notes = {name: value for one in every for name, value in one.notes.items()}
-    return RunResults(trained[0] if trained else None, [score for one in scored for score in one.scores], notes)
+    trained = [result for result in every if isinstance(result, Trained)]
+    scored = [result for result in every if isinstance(result, Scored)]
+    assert len({result.run.id for result in every}) == 1
+    notes = {name: value for result in every for name, value in result.notes.items()}
+    return RunResults(trained[0] if trained else None, [s for result in scored for s in result.scores], notes)

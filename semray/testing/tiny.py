@@ -27,9 +27,9 @@ def tiny_backbone(
 ) -> Path:
     """Write a BERT of `layers` x `width` in hub format (safetensors) into `folder` and return it.
 
-    Every lower-case ASCII word has a tokenisation: common words whole, others letter by letter. The same
-    arguments give the same bytes of weights; the caller's random state is left as it was. vocabulary: rows of the
-    word table, where they are to be more than there are pieces, as they cost time and memory whether used or not.
+    Every lower-case ASCII word has a tokenisation: `WORDS` are one piece, others are split into letters. The same
+    arguments give the same bytes of weights; the caller's random state does not change. vocabulary: the least
+    number of rows of the word table, as unused rows cost time and memory too.
     """
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
