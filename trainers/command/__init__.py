@@ -1,1 +1,1 @@
-"""A command of somebody's own as a training: it is started, watched and ended, and what it left is read."""
+"""Trains by a user's command: starts it, follows it, ends it, and reads the files that it wrote."""

@@ -1,4 +1,4 @@
-"""A command as a process of its own that never outlives this one: started, followed through its log, ended."""
+"""Runs a command as a process that never outlives this one: starts it, follows its log, ends it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from trainers.command.progress import progress_of
 from trainers.engine.world import Progress
 from trainers.errors import TrainerError
 
-PYTHON = ("python", "python3")  # as the first word: the one that runs semray, whatever PATH says
+PYTHON = ("python", "python3")  # as the first word, these are the interpreter that runs semray
 TAIL_LINES, TAIL_BYTES = 20, 8_192
-PART = 1 << 20  # bytes of a log that are read at a time: it may be larger than memory
-USAGE = 2  # what argparse and the shell's own tools say of words that they do not understand
+PART = 1 << 20  # bytes of a log that are read at a time, as it may be larger than memory
+USAGE = 2  # exit code of argparse and shell tools for arguments that they do not understand
 END_SECONDS = 20.0  # from SIGTERM to SIGKILL: time to save
 
 
 class CommandFailed(RuntimeError):
-    """A command did not end well; it may, done again. The message ends with the last lines of its log."""
+    """A command failed, and may succeed when run again. The message ends with the last lines of its log."""
 
 
 class CommandRefused(TrainerError):
-    """A command went wrong as it would again: it could not be started, refuses its words, or took away its log."""
+    """A command failed, and would fail again: it could not be started, refused its words, or removed its log."""
 
 
 class Running:
-    """A command at work; `log` takes all that it prints, after what is in it already."""
+    """A running command. All that it prints is appended to `log`."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.words, self.log, self.began = words, log, time.monotonic()
@@ -61,13 +61,13 @@ class Running:
 
     @property
     def code(self) -> int | None:
-        """The exit code, 128 + n after signal n to it or to its supervisor; None while it runs."""
+        """The exit code; 128 + n if signal n ended it or its supervisor; None while it runs."""
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def news(self) -> Progress | None:
-        """The last progress among the lines that have come since the last call, or the last of them."""
-        if not self.log.exists():  # Python's own words would name a file that is none of the command's
+        """The last progress in the log since the last call; of very much text only the end is read."""
+        if not self.log.exists():  # else Python's message would name a file that the user does not know
             raise CommandRefused(
                 f"{self.words[0]}: removed {self.log.parent}, the folder that holds its {{out}} and its log\n"
                 "  accepted: a command that removes nothing but what lies in {out}"
@@ -81,11 +81,11 @@ class Running:
         self._read_to = end
         *lines, self._line = (self._line + fresh.decode(errors="replace").replace("\r", "\n")).split("\n")
         self._line = self._line[-TAIL_BYTES:]
-        told = (progress_of(line) for line in reversed(lines))
-        return next((progress for progress in told if progress is not None), None)
+        found = (progress_of(line) for line in reversed(lines))
+        return next((progress for progress in found if progress is not None), None)
 
     def stop(self) -> None:
-        """Ask it to end, with time to save; then end it."""
+        """Ask the command to end, with END_SECONDS to save; then end it."""
         if self.code is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -94,7 +94,7 @@ class Running:
                 self.kill()
 
     def kill(self) -> None:
-        """End it and all that descends from it, now."""
+        """End the command and all its descendants now."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -102,7 +102,7 @@ class Running:
         self._process.stdout.close()
 
     def failure(self, why: str, *, final: bool = False) -> Exception:
-        """The error for people: what happened, the last line of the log, where it is, and its last lines."""
+        """The error to raise: what happened, the log's last line, its path and its last lines."""
         tail = tail_of(self.log)
         last = tail[-1] if tail else "it printed nothing"
         text = "\n".join(
@@ -111,10 +111,10 @@ class Running:
         return CommandRefused(text) if final else CommandFailed(text)
 
     def check(self) -> None:
-        """CommandFailed or CommandRefused unless it ended with exit code 0."""
-        code, said = self.code, self._process.stdout
-        assert said is not None
-        if code == supervisor.NOT_STARTED and said.read():  # a script may end with that code, too
+        """CommandFailed or CommandRefused if it ended with an exit code other than 0."""
+        code, output = self.code, self._process.stdout
+        assert output is not None
+        if code == supervisor.NOT_STARTED and output.read():  # a script may end with that code, too
             raise self.failure("could not be started", final=True)
         if code is not None and code - 128 in set(signal.Signals):
             raise self.failure(f"ended by {signal.Signals(code - 128).name} after {self.seconds:.0f} s")
@@ -124,7 +124,7 @@ class Running:
 
 @contextmanager
 def running(words: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Running]:
-    """A command that has ended when the block does, however that ends."""
+    """Run a command within the block, and end it in any case when the block ends."""
     command = Running(words, environment, log)
     try:
         yield command
@@ -133,7 +133,7 @@ def running(words: Sequence[str], environment: Mapping[str, str], log: Path) -> 
 
 
 def lines_of(log: Path) -> Iterator[str]:
-    """All that a log says; what is longer than a part of it counts as several lines."""
+    """The lines of a log; a line longer than PART is split."""
     with log.open(errors="replace") as file:
         for several in iter(partial(file.readline, PART), ""):
             yield from several.splitlines()
@@ -147,6 +147,6 @@ def end_of(log: Path, size: int) -> bytes:
 
 
 def tail_of(log: Path) -> list[str]:
-    """The last lines of a log that say something."""
+    """The last lines of a log that are not blank."""
     text = end_of(log, TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
     return [line.rstrip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]

@@ -1,4 +1,4 @@
-"""What a command left: a file of scores, an encoder, or both; and the encoder as it is scored."""
+"""The product of a command: a file of scores, an encoder, or both; and how the encoder reads texts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from trainers.engine.world import World
 from trainers.errors import TrainerError
 
 MODEL, LOG = "model", "command.log"
-LOG_BYTES = 1 << 20  # of a log's end, kept with the model
-SAFE = {".safetensors", ".json", ".txt", ".model", ".md"}  # nothing that is unpickled or run
+LOG_BYTES = 1 << 20  # so much of a log's end is kept with the model
+SAFE = {".safetensors", ".json", ".txt", ".model", ".md"}  # files that are neither unpickled nor run
 
 
 class NothingLeft(TrainerError):
-    """A command ended well and left nothing that could be scored, or not what a task reads."""
+    """A command succeeded, but left nothing to score, or not what a task reads."""
 
 
 @dataclass
 class Product:
-    """What a run of a command left. encoder: a folder that sentence-transformers opens, or None. scores: a file.
+    """The product of a command's run. encoder: a folder that sentence-transformers opens, or None. scores: a file.
 
-    made: whether a command made it, rather than that it is a backbone as it is. truncated counts texts that had to
-    be cut. notes: what the report is to say. room: a folder that goes when this does.
+    made: True if a command made it, False for an unchanged backbone. truncated: how many texts were cut. notes:
+    for the report. room: a temporary folder that is removed with this object.
     """
 
     encoder: Path | None
@@ -48,13 +48,13 @@ class Product:
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
-        """Texts through the encoder; the names of metrics to the place of the scores file, for each the same."""
+        """The function for each kind of input: texts give vectors, names of metrics the path of the scores."""
         scaled = self.encoder is None or normalises(self.encoder)
         unscaled = {} if scaled else {"unscaled": self.encode_unscaled}
         return {"texts": self.encode, "scores": self.place_of_scores, **unscaled}
 
     def place_of_scores(self, names: Sequence[str]) -> list[Path]:
-        """Where the scores of these metrics stand. NothingLeft without a file."""
+        """The scores file, once for each of these metrics. NothingLeft if there is none."""
         if self.scores is None:
             raise NothingLeft(
                 f"evaluate: scores: the command left no scores\n  accepted: one of {', '.join(FILES)} in {{out}}"
@@ -77,7 +77,7 @@ class Product:
             return encode(texts)
 
     def save(self, path: Path) -> None:
-        """The encoder's files, the scores file and the end of the log; of the encoder what is safe to open."""
+        """Copy the encoder's safe files, the scores file and the end of the log into a folder."""
         if self.encoder is not None:
             shutil.copytree(self.encoder, path, dirs_exist_ok=True, ignore=_unsafe(self.encoder))
         if self.scores is not None:
@@ -95,7 +95,7 @@ class Product:
 
 
 def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:
-    """What is not copied: links, files that may run when they are opened, folders that are no module's."""
+    """A copytree filter that skips links, files that could run when opened, and folders of no module."""
     modules = {module for _, module in modules_in(encoder)}
 
     def ignored(folder: str, names: list[str]) -> set[str]:
@@ -107,12 +107,12 @@ def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:
 
 
 def opened(folder: Path, world: World) -> Product:
-    """What a folder holds: a backbone, or what `save` wrote."""
+    """Open a folder with a backbone, or with a product that `save` wrote."""
     return Product(_encoder_in(folder), _scores_in(folder), world, made=(folder / LOG).exists())
 
 
 def left_in(out: Path, world: World, **more: Any) -> Product:
-    """What a command left in its `{out}`. NothingLeft for nothing, two scores files, or an encoder of no use."""
+    """The product in a command's `{out}`. NothingLeft for none, two scores files, or an unusable encoder."""
     encoder, scores = out / MODEL, _scores_in(out)
     if encoder.is_dir() and (problem := unusable(encoder)) is not None:
         raise NothingLeft(f"{encoder}: {problem}\n  accepted: a folder of SentenceTransformer or transformers")
@@ -125,12 +125,12 @@ def left_in(out: Path, world: World, **more: Any) -> Product:
 
 
 def _held_by(out: Path) -> str:
-    """What lies in a command's `{out}`, in words: its names, and of a file of scores what else it is."""
+    """The content of a command's `{out}` in words: up to 10 names, with those of scores that are no file."""
     if not out.is_dir():
         return "a file in place of that folder" if out.is_file() else "no folder there"
     names = sorted(place.name.encode(errors="backslashreplace").decode() for place in out.iterdir())
-    told = [f"{name}, which is no file" if name in FILES else name for name in names]
-    return ", ".join(told[:10]) or "nothing"
+    words = [f"{name}, which is no file" if name in FILES else name for name in names]
+    return ", ".join(words[:10]) or "nothing"
 
 
 def _scores_in(folder: Path) -> Path | None:

@@ -1,6 +1,6 @@
-"""What a script says of its progress: lines such as `step 120/1000 loss 0.53`, anywhere in what it prints.
+"""Reads a script's progress from what it prints: lines such as `step 120/1000 loss 0.53`.
 
-After the step any number of `name value` pairs may follow, joined by a blank, `=` or `:`; `loss` is the curve's.
+`name value` pairs, joined by a blank, `=` or `:`, may follow the step; `loss` is the curve's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAIR = re.compile(rf"([A-Za-z_][\w/.@-]{{0,60}})\s*[ =:]\s*({NUMBER})(?![\w.])")
 
 
 def progress_of(line: str) -> Progress | None:
-    """Where a line says that the script is; None for all other lines. Without a loss that is nan."""
+    """The progress that a line reports, or None. The loss is nan if the line has none."""
     found = STEP.search(line)
     if found is None:
         return None
@@ -28,8 +28,7 @@ def progress_of(line: str) -> Progress | None:
 
 
 def curve_of(lines: Iterable[str]) -> list[Progress]:
-    """One point for each step whose loss was told, the last word counting: a script that resumed told some
-    twice."""
-    told = map(progress_of, lines)
-    by_step = {one.step: one for one in told if one is not None and not math.isnan(one.loss)}
+    """One point for each step with a loss, by its last line: a script that resumes prints some steps twice."""
+    points = map(progress_of, lines)
+    by_step = {point.step: point for point in points if point is not None and not math.isnan(point.loss)}
     return [by_step[step] for step in sorted(by_step)]

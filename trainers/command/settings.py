@@ -1,4 +1,4 @@
-"""What an arm that is a command may set: the command, its time, and a value for every placeholder in it."""
+"""The settings of an arm that is a command: its words, its time limit, and values of its placeholders."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ COMMAND = 'a command as a list of words, such as [python, train.py, --seed, "{se
 class Settings:
     """One arm. ValueError names a field that is refused.
 
-    run: the words of a command; no shell reads them. {seed}, {out} and {backbone} are filled in for each run, all
-    other placeholders by the arm's further fields, which are its `values`. Without `run` an arm is the backbone as
-    it is, whatever values all arms share. timeout: seconds after which the command is ended. train: false for an
-    arm that no seed moves.
+    run: the words of a command; no shell reads them. {seed}, {out} and {backbone} are filled in for each run, and
+    other placeholders from the arm's further fields, its `values`. Without `run` the arm is the backbone as it
+    is. timeout: seconds after which the command is ended. train: false for an arm that does not depend on a seed.
     """
 
     train: bool = True
     run: Annotated[tuple[Value, ...], COMMAND] = ()  # none: the backbone as it is
-    timeout: Positive | None = None  # ours: none, since nobody knows how long a command takes
+    timeout: Positive | None = None  # ours: no limit, as commands take any time
     values: Annotated[Mapping[str, Value], Others(Value)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -38,22 +37,22 @@ class Settings:
             raise ValueError(f"run: {COMMAND}; or train: false for the backbone as it is")
         if self.run and not (isinstance(self.run[0], str) and self.run[0]):
             raise ValueError("run: a program as its first word")
-        asked = {name for word in self.run for name in placeholders(text_of(word))}
+        used = {name for word in self.run for name in placeholders(text_of(word))}
         for name in self.values:
             if name in GIVEN:
                 raise ValueError(f"{name}: absent; {{{name}}} is filled in for every run")
-            if self.run and name not in asked:
+            if self.run and name not in used:
                 raise ValueError(
                     f"{name}: train, run, timeout, or a placeholder of `run`, which holds no {{{name}}}"
                 )
-        if lacking := sorted(asked - {*GIVEN, *self.values}):
+        if lacking := sorted(used - {*GIVEN, *self.values}):
             raise ValueError(f"{lacking[0]}: text, a number, true or false for {{{lacking[0]}}} in `run`")
-        if not self.train and "seed" in asked:
+        if not self.train and "seed" in used:
             raise ValueError("run: no {seed} with train: false, which says that no seed moves the arm")
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The command as it will be, but for what differs from run to run."""
+    """The command, with the placeholders that differ from run to run left open."""
     if not settings.run:
         return {"train": settings.train, "run": []}
     known = {name: _escaped(text_of(value)) for name, value in settings.values.items()}
@@ -80,12 +79,12 @@ def literal_words(settings: Settings) -> list[str]:
 
 
 def names_seed(settings: Settings) -> bool:
-    """Whether a command's own words hand the seed on, be it by a shell that reads the environment."""
+    """Whether the command's words name the seed, as {seed} or as the environment's variable."""
     return any("seed" in placeholders(word) or SEED in word for word in map(text_of, settings.run))
 
 
 def placeholders(word: str) -> Iterator[str]:
-    """The names in braces. ValueError for braces that hold no name; doubled ones stand for themselves."""
+    """The names in single braces; doubled braces are plain text. ValueError for braces without a name."""
     try:
         parts = list(Formatter().parse(word))
     except ValueError:

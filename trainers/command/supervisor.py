@@ -1,12 +1,11 @@
-"""Starts a command and outlives it by nothing: run as a script of its own, standard library only.
+"""Runs a command and ends with it. This is a script that uses the standard library only.
 
     python -I -S supervisor.py WORD...
 
-It ends, with all that descends from the command, as soon as its standard input closes: the process that holds the
-other end was done with it, or died however it died. The command itself ends with this process. Whatever the
-command leaves running is ended when it ends. The exit code is the command's; 128 + n when signal n ended it; 127
-when it could not be started, which alone is told on standard output: what the command prints goes where errors go.
-SIGTERM is passed on.
+When its standard input closes, because the process at the other end closed it or died, it ends the command and all
+descendants, and then itself. The command also ends if this process dies, and processes that the command leaves
+behind end with it. The exit code is the command's; 128 + n if signal n ended it; 127 if it could not be started.
+Only the last prints to standard output, as the command's output goes to standard error. SIGTERM is passed on.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ import sys
 
 POLL_SECONDS = 0.05
 NOT_STARTED = 127
-DEATH_SIGNAL, SUBREAPER = 1, 36  # of Linux's prctl(2): what a dying parent sends; whose children orphans become
+DEATH_SIGNAL, SUBREAPER = 1, 36  # options of Linux's prctl(2): PDEATHSIG, CHILD_SUBREAPER
 
 
 def main(words: list[str]) -> int:
-    """Run the command and see to its end."""
+    """Run the command to its end; returns the exit code."""
     _prctl(SUBREAPER, 1)
     try:
         command = subprocess.Popen(
@@ -40,7 +39,7 @@ def main(words: list[str]) -> int:
         print("not started")
         return NOT_STARTED
     signal.signal(signal.SIGTERM, lambda number, frame: _signal_group(command.pid, signal.SIGTERM))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; who started this decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; our parent decides
     while command.poll() is None:
         if select.select([sys.stdin], [], [], POLL_SECONDS)[0] and not os.read(sys.stdin.fileno(), 1):
             break
@@ -55,7 +54,7 @@ def _end_with_parent() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux alone has it; elsewhere the process group has to do."""
+    """Call prctl(2) on Linux. Other systems lack it, and rely on the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -66,7 +65,7 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def _end_rest() -> None:
-    """End what the command left: orphans below it have become children of this process."""
+    """End the processes that the command left, which have become children of this one."""
     while children := _children():
         for child in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):

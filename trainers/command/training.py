@@ -1,7 +1,7 @@
-"""A command as a training: what it is told, where it writes, how it is followed, and what it left.
+"""Trains by a command: its environment and folder, its progress, and its product.
 
-A retry of a run finds in its `{out}` whatever the attempt before it left there, under the same path: scripts that
-resume by themselves go on from their own checkpoints.
+A retry finds the files of the earlier attempt in its `{out}`, under the same path, so a script that resumes by
+itself goes on from its checkpoints.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from trainers.engine.world import GROUP, Progress, Stopped, World
 from trainers.errors import TrainerError
 
 POLL_SECONDS = 0.2
-COST, KEEP_SECONDS = "cost.json", 5.0  # what the run has cost so far, kept so often
+COST, KEEP_SECONDS = "cost.json", 5.0  # the cost of the run so far, written every 5 s
 
 
 def read(settings: Settings, folder: Path, world: World) -> Product:
-    """A backbone as it is, or what a run of a command left."""
+    """Open an unchanged backbone, or the product of a command."""
     return opened(folder, world)
 
 
 def fit(
     settings: Settings, backbone: Path | None, corpus: CommandCorpus, seed: int, world: World
 ) -> tuple[Product, list[Progress]]:
-    """Run the command to its end. Its curve has a point for each step whose loss it told.
+    """Run the command to its end. The curve has a point for each step whose loss it printed.
 
     Every worker of a group runs the command, as torchrun would start it. CommandFailed, CommandRefused or
-    NothingLeft for a command that went wrong; Stopped when asked to stop, and whatever it saved stays.
+    NothingLeft for a command that went wrong; Stopped when asked to stop. Files of a stopped command are kept.
     """
     room = None if world.scratch else TemporaryDirectory(prefix="semray-command-")
     kept = world.scratch or Path(room.name if room else "")
     log = kept / (LOG if world.rank == 0 else f"{LOG}.{world.rank}")
-    with _steady(kept) as place:
+    with _same_path(kept) as place:
         out = place / "out"
         if out.is_file():  # of an attempt that put it there
             out.unlink()
@@ -65,9 +65,9 @@ def fit(
 
 @contextmanager
 def _billed(world: World, kept: Path) -> Iterator[World]:
-    """The world, which hears what earlier attempts cost; what the run has cost is kept for those to come.
+    """The world with the cost of earlier attempts added. Writes the cost so far to a file for later attempts.
 
-    Whether the command goes on where they ended is its own affair: they were paid for.
+    Earlier attempts count even if the command does not resume from them.
     """
     place, kept_at = kept / COST, time.monotonic()
     if world.rank == 0 and place.exists():
@@ -75,7 +75,7 @@ def _billed(world: World, kept: Path) -> Iterator[World]:
 
     def keep() -> None:
         draft = place.with_suffix(".draft")
-        with suppress(OSError):  # no run fails for its bill, nor for a folder that a newer attempt has taken over
+        with suppress(OSError):  # a newer attempt may have moved the folder; no run fails for its cost
             draft.write_text(json.dumps(dict(world.so_far())))
             publish(draft, place)
 
@@ -94,12 +94,12 @@ def _billed(world: World, kept: Path) -> Iterator[World]:
 
 
 def _follow(command: Running, timeout: float | None, world: World) -> None:
-    """Until the commands of all workers have ended well. One that fails, or takes too long, ends them all."""
-    last = Progress(step=0, steps=0, loss=0.0, doing=f"starting {_called(command)}")
+    """Wait until the commands of all workers have succeeded. One that fails or takes too long ends them all."""
+    last = Progress(step=0, steps=0, loss=0.0, doing=f"starting {_script_name(command)}")
     while True:
         code = command.code
         last = command.news() or last
-        # whatever it prints is a sign that it goes on, though it may name no step
+        # any output shows that it goes on, even without a step
         world.report(replace(last, figures={**last.figures, "bytes printed": command.printed}))
         late = timeout is not None and command.seconds > timeout
         failed, busy = _anywhere([bool(code) or late, code is None], world)
@@ -117,14 +117,14 @@ def _follow(command: Running, timeout: float | None, world: World) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _called(command: Running) -> str:
-    """The script where an interpreter is told one, else the program."""
+def _script_name(command: Running) -> str:
+    """The script that an interpreter runs, else the program."""
     named = [word for word in command.words[:2] if word not in PYTHON and not word.startswith("-")]
     return Path(named[0] if named else command.words[0]).name
 
 
 def _anywhere(states: list[bool], world: World) -> list[bool]:
-    """Each of these, of any worker; all must ask."""
+    """For each state, whether it is true on any worker. All workers must call this together."""
     if world.size == 1:
         return states
     import torch
@@ -135,7 +135,7 @@ def _anywhere(states: list[bool], world: World) -> list[bool]:
 
 
 def _environment(given: Mapping[str, str], world: World) -> dict[str, str]:
-    """This process's variables, what the placeholders say, and a group's; never recorded."""
+    """The command's environment: this process's, the placeholders, and a group's variables. It is not recorded."""
     own = {name: value for name, value in os.environ.items() if name not in GROUP}
     own |= {f"SEMRAY_{name.upper()}": value for name, value in given.items()}
     own |= {"SEMRAY_PRECISION": world.precision, "SEMRAY_DEVICE": world.device, "PYTHONUNBUFFERED": "1"}
@@ -143,7 +143,7 @@ def _environment(given: Mapping[str, str], world: World) -> dict[str, str]:
 
 
 def _group(world: World) -> dict[str, str]:
-    """What torchrun tells each worker. The address is that of the group's first; its port is another one's."""
+    """The variables that torchrun sets for each worker: the group's address, with a free port of rank 0."""
     import torch
 
     port = torch.tensor([_free_port() if world.rank == 0 else 0], device=world.device)
@@ -165,11 +165,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _steady(kept: Path) -> Iterator[Path]:
-    """A path to a folder that is the same for every attempt at a run, whatever number its folder's name ends with.
+def _same_path(kept: Path) -> Iterator[Path]:
+    """A link to a run's folder with the same path for every attempt, though the folder's name has its number.
 
-    Scripts write their own paths into their checkpoints. The link is this machine's: an older attempt on another
-    one cannot write through it.
+    Scripts write their own paths into their checkpoints. The link is local to this machine, so an older attempt on
+    another machine cannot write through it.
     """
     mine = Path(tempfile.gettempdir()) / f"semray-command-{os.getuid()}"
     with suppress(FileExistsError):

@@ -1,1 +1,1 @@
-"""Encoders as they are: nothing is trained."""
+"""Unchanged encoders: nothing is trained."""

@@ -1,4 +1,4 @@
-"""What a study of frozen encoders may set: how a backbone is read. Nothing is trained."""
+"""The settings of a study of frozen encoders: how a backbone is read. Nothing is trained."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from corpora.store.fields import Length, check_fields
 class Settings:
     """One arm: a readout, and how many tokens of a text are read. ValueError names a value that is refused.
 
-    readout "own": as the model's own modules read it. max_length null: the model's own.
+    readout "own": by the model's own modules. max_length: in tokens; null for the model's own.
     """
 
     train: Literal[False] = False
-    readout: Literal["own", "mean", "cls", "max"] = "own"  # ours: what the model's makers say
-    max_length: Length | None = None  # ours, as the readout; tokens
+    readout: Literal["own", "mean", "cls", "max"] = "own"  # ours: as its makers intend
+    max_length: Length | None = None  # ours, as the readout
 
     def __post_init__(self) -> None:
         if self.train:
@@ -27,7 +27,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenData:
-    """The `data:` block. path: a folder in which benchmarks are looked for before $SEMRAY_DATA."""
+    """The `data:` block. path: a folder to search for benchmarks before $SEMRAY_DATA."""
 
     path: str | None = None  # a place, no choice
 

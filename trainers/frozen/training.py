@@ -1,4 +1,4 @@
-"""Encoders as they are: they are read, and no setting trains them."""
+"""Loads unchanged encoders; no setting trains them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainers.frozen.settings import Settings
 
 
 def read(settings: Settings, folder: Path, world: World) -> Encoder:
-    """A backbone read as these settings say. ValueError for modules of its own that an `Encoder` has not."""
+    """Load a backbone with these settings. ValueError if it has modules that `Encoder` does not know."""
     readout = own_readout(folder) if settings.readout == "own" else settings.readout
     max_length = settings.max_length or length_of(folder)
     encoder = Encoder.load(folder, readout=readout, max_length=max_length, precision=world.precision)
