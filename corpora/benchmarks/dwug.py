@@ -20,14 +20,14 @@ from corpora.store.places import found, number_in, tab_separated
 log = logging.getLogger(__name__)
 LANGUAGES = ("en", "de", "es", "it", "la", "sv")
 GOLD = tuple(f"stats/{part}stats_groupings.csv" for part in ("semeval/", "opt/", ""))
-SPANS = ("indexes_target_token", "indexes_target")  # today's name of the column, and that of older releases
+SPANS = ("indexes_target_token", "indexes_target")  # the column's name, today and in older releases
 
 
 def read(language: str, *, path: str | None) -> tuple[ChangeTarget, ...]:
     """The targets of a language, by lemma, from a folder `dwug_<language>`.
 
     CorpusError when it is absent, a target has no gold score, two targets differ in part of speech alone, or a use
-    is not marked where it says.
+    has not its target at the given place.
     """
     name = f"dwug_{language}"
     root = found(
@@ -46,7 +46,7 @@ def read(language: str, *, path: str | None) -> tuple[ChangeTarget, ...]:
 
 
 def _check_distinct(root: Path, names: list[str]) -> None:
-    """A target goes by its lemma, in gold too: two of one lemma could not be told apart."""
+    """CorpusError for two targets of one lemma, as targets and gold scores are named by lemma."""
     of_lemma: dict[str, list[str]] = {}
     for name in names:
         of_lemma.setdefault(_bare(unicodedata.normalize("NFC", name)), []).append(name)
@@ -75,8 +75,8 @@ def _gold(root: Path, lemmas: list[str]) -> dict[str, float]:
         if not missing[file]:
             log.info("corpora: %s: graded change from %s", root.name, file.relative_to(root))
             return {lemma: score for lemma, score in joined.items() if score is not None}
-    told = "".join(f"\n    {file.relative_to(root)} lacks {', '.join(names)}" for file, names in missing.items())
-    raise CorpusError(f"corpora: {root} has no gold list for its targets\n  accepted: {', '.join(GOLD)}{told}")
+    lacks = "".join(f"\n    {file.relative_to(root)} lacks {', '.join(names)}" for file, names in missing.items())
+    raise CorpusError(f"corpora: {root} has no gold list for its targets\n  accepted: {', '.join(GOLD)}{lacks}")
 
 
 def _joined(lemma: str, scores: dict[str, float]) -> float | None:

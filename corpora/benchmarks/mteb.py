@@ -1,6 +1,6 @@
-"""Tasks of the `mteb` package: which there are, where their data lie, and a task with its data.
+"""Finds tasks of the `mteb` package, their data, and loads both.
 
-    task = find("STS17")                  # what mteb itself knows of it; no data yet
+    task = find("STS17")                  # a task without its data
     loaded(task, path="data")             # from data.path, $SEMRAY_DATA, the cache of `datasets` or the hub
 
 A local folder is a copy of the data set's repository on the hub. Code that comes with a data set is never run.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> AbsTask:
-    """A fresh task, by mteb's name for it. LookupError, in words of what is accepted, where there is none to run.
+    """A fresh task, by mteb's name for it. LookupError, with what is accepted, if none can run.
 
-    Importing mteb takes some five seconds, so nobody does who names none of its tasks.
+    To import mteb takes some five seconds, so only studies that name its tasks do.
     """
     if importlib.util.find_spec("mteb") is None:
         raise LookupError("tasks of the package mteb, which is not installed: pip install 'semray[mteb]'")
@@ -51,17 +51,17 @@ def find(name: str) -> AbsTask:
 
 
 def fingerprint(task: AbsTask, path: str | None) -> str:
-    """Names rows and scoring: mteb's version, all it says of the task, and each data set's revision or files.
+    """A hash of rows and scoring: mteb's version, its description of the task, each data set's revision or files.
 
-    CorpusError, naming every place looked at, for data that are nowhere. Nothing is fetched.
+    CorpusError with every place searched, if data are missing. Nothing is fetched.
     """
-    said = [part.metadata.model_dump(mode="json", exclude={"tasks"}) for part in (task, *parts(task))]
+    descriptions = [part.metadata.model_dump(mode="json", exclude={"tasks"}) for part in (task, *parts(task))]
     data = [_named(part, path) for part in parts(task)]
-    return hashlib.sha256(json.dumps([version("mteb"), said, data], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([version("mteb"), descriptions, data], sort_keys=True).encode()).hexdigest()
 
 
 def loaded(task: AbsTask, path: str | None) -> AbsTask:
-    """The task with its data in memory. CorpusError for data that are nowhere or that mteb cannot read."""
+    """The task with its data in memory. CorpusError for missing data, or data that mteb cannot read."""
     for part in parts(task):
         folder, remarks = _local(part, path)
         dataset: dict[str, Any] = {**part.metadata.dataset}
@@ -71,7 +71,7 @@ def loaded(task: AbsTask, path: str | None) -> AbsTask:
         else:
             _check_hub(part, remarks)
         part.metadata = part.metadata.model_copy(update={"dataset": dataset})
-        part.data_loaded = False  # an aggregate's parts are the same objects in the whole process
+        part.data_loaded = False  # the process has one object of each part of an aggregate
         with quiet(), own_cache(folder) if folder else nullcontext():
             try:
                 part.load_data()
@@ -82,12 +82,12 @@ def loaded(task: AbsTask, path: str | None) -> AbsTask:
                     "\n  accepted: a copy of the data set's repository, its README.md included"
                 ) from error
             finally:
-                del part.metadata  # that of its class again
+                del part.metadata  # so that the class's own holds again
     return task
 
 
 def parts(task: AbsTask) -> list[AbsTask]:
-    """The tasks that have data: those that an aggregate joins, or the task itself."""
+    """The tasks with data: the parts of an aggregate, or the task itself."""
     return list(task.metadata.tasks) if task.is_aggregate else [task]
 
 
@@ -100,7 +100,7 @@ def _named(task: AbsTask, path: str | None) -> str:
 
 
 def _local(task: AbsTask, path: str | None) -> tuple[Path | None, list[str]]:
-    """The folder that holds a copy of the data set, or None, and the places that were looked at in vain."""
+    """The folder with a copy of the data set, or None; and the places searched before."""
     name = str(task.metadata.dataset["path"])
     return first_of((name, name.rpartition("/")[2]), path, Path.is_dir)
 
@@ -133,7 +133,7 @@ def _check_hub(task: AbsTask, remarks: list[str]) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no remarks: a study says what is measured."""
+    """A context without mteb's progress bars and remarks."""
     from datasets import disable_progress_bars, enable_progress_bars
     from datasets.utils import are_progress_bars_disabled
 

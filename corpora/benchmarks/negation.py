@@ -24,7 +24,7 @@ FILES = {
     "glue_diagnostic": ("glue_diagnostic.tsv",),
     "reviews": ("sentiment_labelled_sentences.tsv",),
     "wikifactcheck": tuple(f"wikifactcheck_english_{part}.tsv" for part in range(5)),
-}  # what the pairs are called in figures -> their files
+}  # name of the pairs in figures -> their files
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def semantoneg(*, path: str | None) -> tuple[Contrast, ...]:
     return items
 
 
-def _file(told: str, name: str, path: str | None) -> Path:
+def _file(what: str, name: str, path: str | None) -> Path:
     return found(
-        told,
+        what,
         [f"{folder}/{name}" for folder in FOLDERS],
         path=path,
         holds=f"{FOLDERS[0]}/{name}",

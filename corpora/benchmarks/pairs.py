@@ -45,11 +45,11 @@ class Pairs:
         return sha256_of(zip(self.ids, self.a, self.b, self.gold.tolist(), strict=True))
 
     def text_keys(self) -> list[str]:
-        """What each pair is called wherever it stands: `text_key`."""
+        """The `text_key` of each pair, the same in every data set."""
         return [text_key(a, b) for a, b in zip(self.a, self.b, strict=True)]
 
     def groups(self) -> tuple[str, ...]:
-        """Per row the group of rows it is tied to by shared sentences, named after its first row."""
+        """The group of each row, named after its first row; shared sentences tie rows together."""
         group = tied(zip(self.a, self.b, strict=True))
         first: dict[str, str] = {}
         return tuple(first.setdefault(group(a), row) for a, row in zip(self.a, self.ids, strict=True))
@@ -66,7 +66,7 @@ class Pairs:
 
 
 def numbered(ids: Iterable[str], mark: str = "-") -> list[str]:
-    """The ids with their repetitions numbered from 2, after the mark."""
+    """The ids; a repeated one gets the mark and a number from 2."""
     seen: Counter[str] = Counter()
     apart: dict[str, None] = {}
     for one in ids:
@@ -79,14 +79,14 @@ def numbered(ids: Iterable[str], mark: str = "-") -> list[str]:
 
 
 def text_key(*texts: str) -> str:
-    """What a text or a pair is called wherever it stands: a hash of what `said` leaves, in whichever order."""
+    """A key of a text or a pair, the same in every data set: a hash of what `said` leaves, in any order."""
     return hashlib.sha256("\t".join(sorted(map(said, texts))).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def said(text: str) -> str:
-    """The letters of a text with their marks, and its digits, alike however they are encoded; without case.
+    """The letters, marks and digits of a text in one encoding (NFKC), without case.
 
-    Where there are none, all but the blanks: two texts of signs alone are not the same.
+    A text without any keeps all but its blanks, so that different texts of signs stay different.
     """
     composed = unicodedata.normalize("NFC", text)
     letters = _caseless(composed.translate(_LETTERS)).translate(_LETTERS)
@@ -94,14 +94,14 @@ def said(text: str) -> str:
 
 
 def _caseless(text: str) -> str:
-    for _ in range(2):  # a second time for what the first makes: 637 letters have a compatible one in upper case
+    for _ in range(2):  # twice, as NFKC gives upper case for 637 letters
         text = unicodedata.normalize("NFKC", text.casefold())
     return text
 
 
 class _Letters(dict[int, int | None]):
-    """For `str.translate`: leaves letters, marks and digits. A variation selector, which says how a character is
-    drawn, is no such mark. Filled as characters are met."""
+    """For `str.translate`: keeps letters, marks and digits, but no variation selectors, which only change how a
+    character is drawn. Filled as characters are met."""
 
     def __missing__(self, code: int) -> int | None:
         kind, name = unicodedata.category(chr(code)), unicodedata.name(chr(code), "")

@@ -1,7 +1,7 @@
-"""Noun phrases that people wrote or judged: what they entail, what they mean, how far their words make that up.
+"""Noun phrases that people wrote or judged: their entailments, paraphrases and compositionality.
 
     items = entailments(path="data")       # RNPC: does "a former chairman" entail "a chairman"?
-    said = compounds(path="data")          # SemEval-2013 task 4: free paraphrases of noun compounds, with votes
+    given = compounds(path="data")         # SemEval-2013 task 4: free paraphrases of noun compounds, with votes
     judged = compositionality(path="data") # Reddy et al. 2011: 90 compounds, means of ratings from 0 to 5
 
 Sources: Lyu et al. 2022; Hendrickx et al. 2013; Reddy, McCarthy and Manandhar 2011.
@@ -28,8 +28,8 @@ _ENTAILED = {"entailment": True, "non-entailment": False}
 
 @dataclass(frozen=True)
 class Entailment:
-    """Whether a sentence with a phrase of two modifiers entails the same with one of them, or none. combo: their
-    kinds, in their order."""
+    """Whether a sentence with a phrase of two modifiers entails the sentence with one of them, or none. combo: the
+    kinds of both modifiers, in their order."""
 
     id: str
     combo: str
@@ -41,7 +41,7 @@ class Entailment:
 
 @dataclass(frozen=True)
 class Compound:
-    """A noun compound and its paraphrases, each with how many people gave it."""
+    """A noun compound and its paraphrases, each with the number of people who gave it."""
 
     modifier: str
     head: str
@@ -91,12 +91,12 @@ def compounds(*, path: str | None) -> tuple[Compound, ...]:
     """The test part of the shared task, by compound in file order. CorpusError when the file is absent or odd."""
     names = ("noun_compounds/semeval_2013/test_gold.txt", "semeval_2013/test_gold.txt")
     file = _file("SemEval-2013 task 4", names, path, COMPOUNDS)
-    said: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    paraphrases: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for modifier, head, text, votes in _rows(file, 4):
         if not votes.isdecimal():
             raise CorpusError(f"corpora: {file}: {votes!r} votes for {text!r}\n  accepted: a whole number")
-        said.setdefault((modifier, head), []).append((" ".join(text.split()), int(votes)))
-    return tuple(Compound(*words, tuple(texts)) for words, texts in said.items())
+        paraphrases.setdefault((modifier, head), []).append((" ".join(text.split()), int(votes)))
+    return tuple(Compound(*words, tuple(texts)) for words, texts in paraphrases.items())
 
 
 def compositionality(*, path: str | None) -> tuple[Rated, ...]:
@@ -107,8 +107,8 @@ def compositionality(*, path: str | None) -> tuple[Rated, ...]:
         try:
             made.append(Rated(modifier, head, *(number_within(rating, HIGHEST) for rating in ratings)))
         except ValueError:
-            told = f"corpora: {file}: {ratings} of {modifier} {head}"
-            raise CorpusError(f"{told}\n  accepted: three means from 0 to {HIGHEST:g}") from None
+            problem = f"corpora: {file}: {ratings} of {modifier} {head}"
+            raise CorpusError(f"{problem}\n  accepted: three means from 0 to {HIGHEST:g}") from None
     return tuple(made)
 
 
@@ -119,5 +119,5 @@ def _rows(file: Path, width: int) -> Iterator[list[str]]:
         yield fields
 
 
-def _file(told: str, names: tuple[str, ...], path: str | None, source: str) -> Path:
-    return found(told, names, path=path, holds=names[0], source=source)
+def _file(what: str, names: tuple[str, ...], path: str | None, source: str) -> Path:
+    return found(what, names, path=path, holds=names[0], source=source)

@@ -25,8 +25,8 @@ from corpora.store.places import first_of, not_found, text_of
 from corpora.store.rows import sha256_of
 
 SOURCE = "https://github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
-# Lines of a class: the nine tenths outside one of ten folds are cut into ten once more, and of 11 lines only 9 may
-# be left there. Of twice 12 lines 20 are, and a classifier that stops by a twentieth of its rows then has one.
+# Lines of a class. Nested folds train on nine tenths of nine tenths, which may leave 9 of 11 lines. Two classes of
+# 12 lines leave 20, of which a classifier that stops by a twentieth of its rows has one.
 LEAST = 12
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
@@ -58,7 +58,7 @@ def read(name: str, *, path: str | None) -> Splits:
 
 def fingerprint(splits: Splits) -> str:
     """sha256 of all texts and labels in order."""
-    rows = ((split, *zip(*of.sides, of.labels.tolist(), strict=True)) for split, of in splits.items())
+    rows = ((split, *zip(*rows.sides, rows.labels.tolist(), strict=True)) for split, rows in splits.items())
     return sha256_of(chain.from_iterable(rows))
 
 

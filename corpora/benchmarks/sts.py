@@ -37,7 +37,7 @@ class Source:
     """Where a set lies: a folder in SentEval's layout with a reader, and the hub's copy if there is one."""
 
     folder: str
-    file: str  # one that tells whether the folder holds the set
+    file: str  # a file whose presence shows that the folder has the set
     read: Callable[[Path], Subsets]
     hub: HubSet | None
 
@@ -79,7 +79,7 @@ def read_dedup(name: str, *, path: str | None) -> Subsets:
 
 def fingerprint(subsets: Subsets) -> str:
     """sha256 of all rows in order, whatever the layout they were read from."""
-    rows = ((subset, *zip(of.a, of.b, of.gold.tolist(), strict=True)) for subset, of in subsets.items())
+    rows = ((name, *zip(pairs.a, pairs.b, pairs.gold.tolist(), strict=True)) for name, pairs in subsets.items())
     return sha256_of(chain.from_iterable(rows))
 
 
@@ -140,8 +140,8 @@ def _gold(written: str, file: Path, number: int, *, least: float = 0.0) -> float
     except ValueError:
         gold = -1.0
     if gold < least:
-        told = f"corpora: {file}, line {number}: score {written!r}"
-        raise CorpusError(f"{told}\n  accepted: a number from {least:g} to {LARGEST:g}")
+        problem = f"corpora: {file}, line {number}: score {written!r}"
+        raise CorpusError(f"{problem}\n  accepted: a number from {least:g} to {LARGEST:g}")
     return gold
 
 

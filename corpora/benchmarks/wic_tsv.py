@@ -36,8 +36,8 @@ def _pairs(folder: Path, split: str) -> Iterator[WicPair]:
     parts = {part: folder / f"{split}_{part}.txt" for part in ("examples", "definitions", "labels")}
     rows = {part: list(lines(file)) for part, file in parts.items()}
     if len({len(listed) for listed in rows.values()}) > 1:
-        told = ", ".join(f"{parts[part].name} {len(listed)}" for part, listed in rows.items())
-        raise CorpusError(f"corpora: {folder}: rows: {told}\n  accepted: as many of each")
+        counts = ", ".join(f"{parts[part].name} {len(listed)}" for part, listed in rows.items())
+        raise CorpusError(f"corpora: {folder}: rows: {counts}\n  accepted: as many of each")
     for (number, fields), (_, definition), (_, label) in zip(*rows.values(), strict=True):
         at = f"corpora: {parts['examples']}, line {number}"
         if len(fields) != 3 or not fields[1].isdecimal():

@@ -1,1 +1,1 @@
-"""What a study of somebody's own script declares: the files it is made of, and the metrics it reports."""
+"""The data of a study of a user's script: the files it consists of, and the metrics it reports."""

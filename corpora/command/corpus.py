@@ -1,4 +1,4 @@
-"""What a command is made of, as a run finds it where it executes."""
+"""The files of a command, as a run finds them where it executes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from corpora.command.watched import git_states
 
 @dataclass(frozen=True)
 class CommandCorpus:
-    """fingerprint: of the files' content. states: what git says of each work tree that they lie in."""
+    """fingerprint: of the files' content. states: the git state of each work tree with such files, in words."""
 
     fingerprint: str
     states: tuple[str, ...]
 
 
 def fingerprint(data: CommandData) -> str:
-    """Names the content of the watched files. CorpusError where one is not there."""
+    """A hash of the content of the watched files. CorpusError if one is missing."""
     return content_of(data.watch)
 
 
 def load(data: CommandData) -> CommandCorpus:
-    """As `fingerprint`, with what git says."""
+    """The fingerprint, with the git states."""
     return CommandCorpus(fingerprint(data), git_states(data.watch))

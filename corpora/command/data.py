@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-# how a metric's rows become one figure: their mean, of which more or less is better, or a figure against gold
+# how a metric's rows become one figure: their mean (more or less is better), or a comparison with gold
 Reading = Literal["higher", "lower", "spearman", "pearson", "auc", "balanced_accuracy", "f1"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@_.+-]*(/[A-Za-z0-9][A-Za-z0-9@_.+-]*)*")
 NAMES = "names of letters, digits and @_.+-, or several joined by /, that begin with a letter or a digit"
@@ -15,11 +15,11 @@ NAMES = "names of letters, digits and @_.+-, or several joined by /, that begin 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandData:
-    """What every arm's script is made of and reports. ValueError names a field that is refused.
+    """The files and the metrics of every arm's script. ValueError names a field that is refused.
 
-    watch: files and folders, seen from where semray is started, whose content is part of every run's id: the
-    script, what it imports of one's own, and its data. metrics: what the scores file holds, and how its rows are
-    read. path: a folder in which benchmarks are looked for before $SEMRAY_DATA.
+    watch: files and folders, relative to where semray is started, whose content is part of every run's id: the
+    script, its own modules and its data. metrics: the metrics of the scores file, and how their rows are read.
+    path: a folder to search for benchmarks before $SEMRAY_DATA.
     """
 
     watch: Annotated[tuple[str, ...], "a list of files and folders, such as [train.py, configs]"] = ()

@@ -2,8 +2,8 @@
 
     metric, item, score          columns that must be there; in JSON a list of objects, or {metric: score} alone
     task                         the metric is then called task/metric
-    group                        items that are resampled together; each stands alone without it
-    gold                         what the score is held against
+    group                        items that are resampled together; without it each item is its own group
+    gold                         the true value that the score is compared with
     larger_is_better             true or false; must agree with what the study declares
 
 A metric with one row and no item is a figure by itself. docs/command.md is the specification for users.
@@ -38,7 +38,7 @@ FILES = ("scores.csv", "scores.parquet", "scores.json")
 NEEDED, OPTIONAL = ("metric", "score"), ("item", "task", "group", "gold", "larger_is_better")
 ROWS, BYTES = 2_000_000, 1 << 30
 LARGEST = 1e300  # sums and differences of larger figures need not be floats
-COLUMNS_SHOWN, LETTERS_SHOWN = 8, 60  # of a table that lacks another column
+COLUMNS_SHOWN, LETTERS_SHOWN = 8, 60  # of a table, in the message on a missing column
 CheckNames = Callable[[Sequence[str]], None]
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -65,22 +65,22 @@ def read_scores(path: Path) -> dict[str, MetricRows]:
 
 
 def rows_of(
-    path: Path, needed: Sequence[str], optional: Sequence[str], else_: str = ""
+    path: Path, needed: Sequence[str], optional: Sequence[str], also: str = ""
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table of scores, by its suffix. CorpusError for other columns, and for what cannot be read.
+    """The rows of a table of scores, by its suffix. CorpusError for other columns, or an unreadable file.
 
-    else_: what else would be accepted of a table that lacks columns.
+    also: what else is accepted, for the message on missing columns.
     """
     if path.stat().st_size > BYTES:
         raise wrong(path, f"is larger than {BYTES >> 30} GiB", "scores, one row for each item")
-    for number, row in enumerate(_rows(path, partial(_check_names, path, needed, optional, else_)), 1):
+    for number, row in enumerate(_rows(path, partial(_check_names, path, needed, optional, also)), 1):
         if number > ROWS:
             raise wrong(path, f"has more than {ROWS:,} rows", "fewer items or metrics")
         yield row
 
 
 def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, MetricRows]) -> None:
-    """Put a row where its metric's others are. CorpusError names what is wrong with it."""
+    """Add a row to its metric's rows. CorpusError names what is wrong with it."""
 
     text = partial(cell_text, path, number, row)
 
@@ -105,15 +105,14 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
         column.groups.append(text("group") or text("item"))
     if text("gold"):
         column.gold.append(figure("gold"))
-    if told := text("larger_is_better").lower():
-        if told not in TRUTHS:
-            raise wrong(path, f"row {number}: larger_is_better = {told!r}", "true or false")
-        column.larger_is_better.add(TRUTHS[told])
+    if written := text("larger_is_better").lower():
+        if written not in TRUTHS:
+            raise wrong(path, f"row {number}: larger_is_better = {written!r}", "true or false")
+        column.larger_is_better.add(TRUTHS[written])
 
 
 def cell_text(path: Path, number: int, row: Mapping[str, Any], name: str) -> str:
-    """What stands in a column, as text; "" for nothing and for a number that is none. CorpusError for what no file
-    of text could hold."""
+    """The cell of a column as text; "" if empty or NaN. CorpusError for text that UTF-8 cannot hold."""
     value = row.get(name)
     found = "" if value is None or value != value else str(value).strip()
     if not is_text(found):
@@ -122,7 +121,7 @@ def cell_text(path: Path, number: int, row: Mapping[str, Any], name: str) -> str
 
 
 def check(path: Path, metric: str, column: MetricRows) -> None:
-    """CorpusError unless the rows of a metric go together."""
+    """CorpusError if the rows of a metric are inconsistent: items missing or repeated, gold in some rows."""
     count = len(column.scores)
     if not column.items and count > 1:
         raise wrong(path, f"{metric}: {count} rows and no items", "a name in `item` for each, or one row alone")
@@ -146,7 +145,7 @@ def _rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, Any]]:
     except NamedTwice as error:
         raise wrong(path, str(error), EACH_ONCE) from None
     except (ValueError, OSError, csv.Error, RecursionError, OverflowError) as error:
-        # the last two: JSON that is nested without end, dates of parquet that Python has no words for
+        # the last two: too deeply nested JSON, dates of parquet that Python cannot represent
         raise wrong(path, f"cannot be read ({first_line(error)})", "a table of scores") from None
 
 
@@ -184,29 +183,29 @@ def _table_rows(path: Path, check_names: CheckNames) -> Iterator[Mapping[str, An
 
 
 def _check_names(
-    path: Path, needed: Sequence[str], optional: Sequence[str], else_: str, names: Sequence[str]
+    path: Path, needed: Sequence[str], optional: Sequence[str], also: str, names: Sequence[str]
 ) -> None:
     lacking = [name for name in needed if name not in names]
     strange = [name for name in names if name not in (*needed, *optional)]
     if lacking or strange:
-        told = f"lacks the column {lacking[0]}; {_has(names)}" if lacking else f"has a column {strange[0]!r}"
+        problem = f"lacks the column {lacking[0]}; {_has(names)}" if lacking else f"has a column {strange[0]!r}"
         parted = ", parted by commas" if len(names) == 1 and re.search(r"[;\t|]", names[0]) else ""
-        accepted = f"{', '.join(needed)}, and any of {', '.join(optional)}{parted}{else_ if lacking else ''}"
-        raise wrong(path, told, accepted)
+        accepted = f"{', '.join(needed)}, and any of {', '.join(optional)}{parted}{also if lacking else ''}"
+        raise wrong(path, problem, accepted)
 
 
 def _has(names: Sequence[str]) -> str:
-    """The first columns of a table, for one that lacks another."""
+    """The first columns of a table in words, for the message on a missing one."""
     if not names:
         return "it has none"
     first = ", ".join(repr(str(name)[:LETTERS_SHOWN]) for name in names[:COLUMNS_SHOWN])
     return f"it has {first}" + (f" and {len(names) - COLUMNS_SHOWN} more" if len(names) > COLUMNS_SHOWN else "")
 
 
-def _no_row(path: Path, line: int, told: str, accepted: str) -> CorpusError:
-    return wrong(path, f"line {line} {told}", accepted)
+def _no_row(path: Path, line: int, problem: str, accepted: str) -> CorpusError:
+    return wrong(path, f"line {line} {problem}", accepted)
 
 
-def wrong(path: Path, told: str, accepted: str) -> CorpusError:
-    """What is the matter with a table, for a person."""
-    return CorpusError(f"{path}: {told}\n  accepted: {accepted}")
+def wrong(path: Path, problem: str, accepted: str) -> CorpusError:
+    """The error for a person about a table: its problem and what is accepted."""
+    return CorpusError(f"{path}: {problem}\n  accepted: {accepted}")

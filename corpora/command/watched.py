@@ -1,4 +1,4 @@
-"""The files that a command is made of: one digest of their content, and what git says of them."""
+"""The files of a command: one digest of their content, and their git state."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from corpora.store.cache import cache_folder, digest_of, key_of
 from corpora.store.errors import CorpusError
 
 MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
-LEDGER = ".drivers"  # what a ledger holds from the moment on that a study is run
+LEDGER = ".drivers"  # a ledger has this folder from its first study on
 BESIDE_LEDGER = re.compile(r"reports|mlartifacts|mlflow\.db(-\w+)?")
 GIT_SECONDS = 10.0
 
 
 def fingerprint(watch: Sequence[str]) -> str:
-    """sha256 over the content of these files and folders. CorpusError, naming each that is not there.
+    """sha256 over the content of these files and folders. CorpusError names each that is missing.
 
-    What Python, git and semray keep beside sources is left out. A folder's place does not count, its name and all
-    below do, linked folders too.
+    Files that Python, git and semray keep beside sources are left out. A folder's name and all below it count,
+    linked folders too; its place does not.
     """
     missing = [name for name in watch if not os.path.exists(Path(name).expanduser())]
     if missing:
@@ -35,12 +35,12 @@ def fingerprint(watch: Sequence[str]) -> str:
 
 
 def covers(watch: Sequence[str], file: Path) -> bool:
-    """Whether a file is one of these, or lies in one."""
+    """Whether a file is one of the watched, or lies below one."""
     return any(file.resolve().is_relative_to(Path(name).expanduser().resolve()) for name in watch)
 
 
 def git_states(watch: Sequence[str]) -> tuple[str, ...]:
-    """Of every git work tree that these lie in: its commit, and which of them differ from it."""
+    """The state of every git work tree with watched files: its commit, and which of the files differ from it."""
     by_tree: dict[str, list[str]] = {}
     for name in watch:
         place = Path(name).expanduser().resolve()
@@ -51,9 +51,9 @@ def git_states(watch: Sequence[str]) -> tuple[str, ...]:
 
 
 def _state(tree: Path, places: Sequence[str]) -> str:
-    ends = {tree, *map(Path, places)}  # what is named itself counts wherever it lies
+    ends = {tree, *map(Path, places)}  # a watched path counts even inside a ledger or the cache
 
-    @cache  # a ledger has thousands of files, in few folders
+    @cache  # a ledger has thousands of files in few folders
     def own(path: Path) -> bool:
         return path not in ends and (own(path.parent) or _is_own(path))
 
@@ -67,19 +67,19 @@ def _state(tree: Path, places: Sequence[str]) -> str:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What git answers in a folder; None where there is no git, no work tree, or no answer in time."""
+    """The output of git in a folder; None without git, without a work tree, or without an answer in time."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_SECONDS, env=quiet
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.rstrip("\n") if said.returncode == 0 else None
+    return done.stdout.rstrip("\n") if done.returncode == 0 else None
 
 
 def _content(place: Path) -> list[list[str]]:
-    """Name and digest of every file there, by name."""
+    """Name and digest of every file of a place, sorted by name."""
     try:
         rows = list(_below(place, place, frozenset(), {})) if place.is_dir() else [[".", _digest(place)]]
     except OSError as error:
@@ -88,14 +88,14 @@ def _content(place: Path) -> list[list[str]]:
 
 
 def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path, str]) -> Iterator[list[str]]:
-    """Of a folder in the place. Links are followed, but for those to a folder that they lie in.
+    """Name and digest of every file below a folder of the place. Links are followed, unless to a folder above.
 
-    above: those, by where they really are. linked: likewise what links led to so far: where another leads to it
-    again, that is named, not read.
+    above: the resolved folders above. linked: resolved target of each link so far -> its name; another link to the
+    same target is recorded as that name, and not read again.
     """
     above |= {folder.resolve()}
-    with os.scandir(folder) as there:
-        inside = sorted(there, key=lambda one: one.name)
+    with os.scandir(folder) as found:
+        inside = sorted(found, key=lambda one: one.name)
     for one in inside:
         path = folder / one.name
         name = path.relative_to(place).as_posix()
@@ -117,17 +117,17 @@ def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path,
 
 
 def _is_own(path: Path) -> bool:
-    """Whether this is a ledger, what semray writes beside one, or the cache: all grow while runs go on."""
+    """Whether this is a ledger, a file beside one, or the cache: these change while runs go on."""
     if BESIDE_LEDGER.fullmatch(path.name):
         return any(path.parent.glob(f"*/{LEDGER}/"))
     return path.is_dir() and ((path / LEDGER).is_dir() or path.resolve() == cache_folder().resolve())
 
 
 def _digest(file: Path) -> str:
-    """Read once in a process, as long as the file stays as it is."""
+    """The digest of a file, read once in a process unless the file changes."""
     try:
         state = file.stat()
-        if not S_ISREG(state.st_mode):  # a pipe would be read for ever
+        if not S_ISREG(state.st_mode):  # a pipe would never end
             raise _unread(file, "no regular file")
         return _digest_of(file, state.st_mtime_ns, state.st_size)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What other tools export of their runs, as rows of the table of scores (table.py).
+"""Reads exports of other tools into rows of the table of scores (table.py).
 
 A table of runs has a row for each run and a column for each metric: what Weights & Biases gives as CSV, and MLflow
 by `mlflow experiments csv`. A folder of MTEB's results has a folder for each model, with a JSON file for each task
@@ -22,11 +22,11 @@ from corpora.store.errors import first_line
 from corpora.store.rows import check_head, number_of
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
-WHOLE, USUAL = "default", "test"  # what MTEB calls all languages of a task, and the split that is reported
+WHOLE, USUAL = "default", "test"  # MTEB's names for all languages of a task, and for the reported split
 
 
 class ScoreRow(NamedTuple):
-    """A figure without items. seed: "" for an arm without."""
+    """A figure without items. seed: "" for an arm without seeds."""
 
     arm: str
     seed: str
@@ -35,10 +35,10 @@ class ScoreRow(NamedTuple):
 
 
 def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Iterator[ScoreRow]:
-    """The figures of a CSV with a row for each run. arm, seed: the columns that name these.
+    """The figures of a CSV with a row for each run. arm, seed: names of the columns with these.
 
-    Every other column that holds numbers alone is a metric, if one may be called so. A run may lack one: a crash
-    leaves a blank or a NaN. asked: the metrics that are claimed. CorpusError names file and column.
+    Every other column of numbers is a metric, if a metric can have its name. A run may lack a figure, as a crash
+    leaves a blank or a NaN. asked: the claimed metrics. CorpusError names file and column.
     """
     rows = _csv(path)
     for column in (arm, seed):
@@ -59,31 +59,31 @@ def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Ite
             if math.isfinite(score := _cell(row[metric])):
                 found = ScoreRow(row[arm], row[seed].strip(), metric, score)
                 if (other := first.setdefault(found[:3], number)) != number:
-                    told = f"row {number}: {metric} of {arm} {found.arm}, {seed} {found.seed or 'empty'}"
-                    raise wrong(path, f"{told} stands in row {other}, too", "one row for each arm and seed")
+                    place = f"row {number}: {metric} of {arm} {found.arm}, {seed} {found.seed or 'empty'}"
+                    raise wrong(path, f"{place} stands in row {other}, too", "one row for each arm and seed")
                 yield found
 
 
 def of_mteb(folder: Path) -> Iterator[ScoreRow]:
-    """The main scores below a folder of MTEB's results. CorpusError for one without, or a file that is none."""
+    """The main scores below a folder of MTEB's results. CorpusError for none, or for another file."""
     files = sorted(file for file in folder.glob("*/**/*.json") if file.name != "model_meta.json")
     if not files:
         raise wrong(folder, "holds no result of MTEB", "MODEL/REVISION/TASK.json below it")
     first: dict[tuple[str, str, str], Path] = {}
     for file in files:
-        named = file.relative_to(folder).parts[0]
-        told = SEEDED.fullmatch(named)
-        arm, seed = (told["arm"], told["seed"]) if told else (named, "")
+        model = file.relative_to(folder).parts[0]
+        seeded = SEEDED.fullmatch(model)
+        arm, seed = (seeded["arm"], seeded["seed"]) if seeded else (model, "")
         for metric, score in _main_scores(file):
             found = ScoreRow(arm, seed, metric, score)
             if (other := first.setdefault(found[:3], file)) != file:
                 accepted = "one revision of a model, and one model for each arm and seed"
-                raise wrong(file, f"{metric} of {named} stands in {other}, too", accepted)
+                raise wrong(file, f"{metric} of {model} stands in {other}, too", accepted)
             yield found
 
 
 def write_rows(rows: Iterable[ScoreRow], file: Path) -> Path:
-    """The rows as a table of scores; returns its place."""
+    """Write the rows as a table of scores; returns the file."""
     with file.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
         table.writerow(ScoreRow._fields)
@@ -115,8 +115,8 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
             rows: list[Mapping[str, Any]] = []
             for row in reader:
                 if any(row.get(None) or ()):
-                    told = f"line {reader.line_num} has more columns than its head"
-                    raise wrong(path, told, "as many as its head, or fewer")
+                    problem = f"line {reader.line_num} has more columns than its head"
+                    raise wrong(path, problem, "as many as its head, or fewer")
                 rows.append({name: value or "" for name, value in row.items() if name})
     except (OSError, ValueError, csv.Error) as error:
         raise wrong(path, f"cannot be read ({first_line(error)})", "a CSV with a row for each run") from None
@@ -126,7 +126,7 @@ def _csv(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _are_numbers(cells: Iterable[str]) -> bool:
-    """Whether all that is written is a number, and something a finite one."""
+    """Whether all cells that are not blank are numbers, and at least one is finite."""
     try:
         finite = [math.isfinite(_cell(cell)) for cell in cells]
     except ValueError:

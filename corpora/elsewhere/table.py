@@ -1,7 +1,7 @@
 """The table of scores that were made elsewhere: CSV, parquet, JSON or JSONL.
 
-arm, seed, metric, score       columns that must be there; seed empty for an arm that no seed moves
-backbone                       where arms were trained on several; each is then judged alone
+arm, seed, metric, score       needed columns; seed is empty for an arm that does not depend on one
+backbone                       needed if arms were trained on several; each is then judged alone
 item, task, group, gold, larger_is_better     as in the file that a command leaves (corpora.command.scores)
 """
 
@@ -21,11 +21,11 @@ NEEDED = ("arm", "seed", "metric", "score")
 LARGEST_SEED = 2**32 - 1  # as of a study
 ALIKE = "the same items of a metric in all runs, in the same groups and with the same gold; or none in any"
 RUNS = "; or with --arm COLUMN --seed COLUMN a table with a row for each run"
-READINGS: tuple[str, ...] = get_args(Reading)  # how a metric's rows may become a figure
+READINGS: tuple[str, ...] = get_args(Reading)  # ways in which a metric's rows become a figure
 
 
 class TableRun(NamedTuple):
-    """Of which run a row tells. backbone: "" in a table that names none; seed: None for an arm without."""
+    """The run of a row. backbone: "" in a table without backbones; seed: None for an arm without seeds."""
 
     arm: str
     backbone: str
@@ -33,7 +33,7 @@ class TableRun(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How a person is told of it."""
+        """The run in words for a person."""
         on = f" on {self.backbone}" if self.backbone else ""
         return f"{self.arm}{on}" if self.seed is None else f"{self.arm}{on}, seed {self.seed}"
 
@@ -68,29 +68,29 @@ def read_table(path: Path) -> Table:
 
 def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
     text = partial(cell_text, path, number, row)
-    arm, told = text("arm"), text("seed").removesuffix(".0")
+    arm, seed = text("arm"), text("seed").removesuffix(".0")
     if not arm:
         raise wrong(path, f"row {number}: arm is empty", "the name of an arm in every row")
-    if told and not (told.isascii() and told.isdecimal()):
-        raise wrong(path, f"row {number}: seed = {told!r}", "a whole number, or nothing")
-    digits = told.lstrip("0") or "0"
+    if seed and not (seed.isascii() and seed.isdecimal()):
+        raise wrong(path, f"row {number}: seed = {seed!r}", "a whole number, or nothing")
+    digits = seed.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST_SEED)) or int(digits) > LARGEST_SEED:
-        raise wrong(path, f"row {number}: seed = {told}", f"a whole number up to {LARGEST_SEED}, or nothing")
-    return TableRun(arm, text("backbone"), int(digits) if told else None)
+        raise wrong(path, f"row {number}: seed = {seed}", f"a whole number up to {LARGEST_SEED}, or nothing")
+    return TableRun(arm, text("backbone"), int(digits) if seed else None)
 
 
 def _check_alike(path: Path, runs: Table) -> None:
-    """CorpusError unless a metric has the same items in all runs, which are compared item by item."""
+    """CorpusError if runs differ in the items of a metric, since runs are compared item by item."""
     first: dict[str, TableRun] = {}
     for run, columns in runs.items():
         for metric, column in columns.items():
             other = first.setdefault(metric, run)
-            if told := _otherwise(column, runs[other][metric], other.label):
-                raise wrong(path, f"{run.label}: {metric}: {told}", ALIKE)
+            if problem := _difference(column, runs[other][metric], other.label):
+                raise wrong(path, f"{run.label}: {metric}: {problem}", ALIKE)
 
 
-def _otherwise(column: MetricRows, other: MetricRows, whose: str) -> str:
-    """What the items of a run have otherwise than those of another; "" where they are alike, in whatever order."""
+def _difference(column: MetricRows, other: MetricRows, whose: str) -> str:
+    """The first difference between the items of two runs, in words; "" if they are alike, in any order."""
     if (column.items, column.groups, column.gold) == (other.items, other.groups, other.gold):
         return ""
     mine, theirs = _by_item(column), _by_item(other)
@@ -110,28 +110,28 @@ def _otherwise(column: MetricRows, other: MetricRows, whose: str) -> str:
 
 
 def _by_item(column: MetricRows) -> dict[str, tuple[str, float]]:
-    """item -> its group and its gold, 0 where there is none."""
+    """item -> (group, gold), gold 0 for a metric without."""
     gold = column.gold or [0.0] * len(column.items)
     return dict(zip(column.items, zip(column.groups, gold, strict=True), strict=True)) if column.items else {}
 
 
-def readings(path: Path, table: Table, told: Mapping[str, str]) -> dict[str, str]:
-    """How every metric is read (`corpora.command.data.Reading`): as told, else its mean, more being better.
+def readings(path: Path, table: Table, given: Mapping[str, str]) -> dict[str, str]:
+    """The reading of every metric (`corpora.command.data.Reading`): the given one, else its mean.
 
-    CorpusError for a metric with gold that nothing is told of, and for one that is told of and not there.
+    CorpusError for a metric with gold and no given reading, and for a given metric that has no rows.
     """
     found: dict[str, str] = {}
     for columns in table.values():
         for metric, column in columns.items():
             if metric in found:
                 continue
-            if metric not in told and column.gold:
+            if metric not in given and column.gold:
                 raise wrong(
                     path,
                     f"{metric} has gold, and nothing says how score and gold become a figure",
                     f"--read {metric}={', '.join(READINGS)}",
                 )
-            found[metric] = told.get(metric, "lower" if column.larger_is_better == {False} else "higher")
-    if strange := [metric for metric in told if metric not in found]:
+            found[metric] = given.get(metric, "lower" if column.larger_is_better == {False} else "higher")
+    if strange := [metric for metric in given if metric not in found]:
         raise wrong(path, f"--read {strange[0]}: has no row of that metric", ", ".join(found))
     return found

@@ -1,1 +1,1 @@
-"""What every corpus stands on: a cache of built folders, columns on disk, row types, the error for people."""
+"""Shared by all corpora: the cache of built folders, columns on disk, row types, the error for people."""

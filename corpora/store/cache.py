@@ -1,4 +1,4 @@
-"""Folders named after what they were built from: built once, published whole, checked on every use."""
+"""A cache of folders named after their sources and settings: built once, published whole, checked on every use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BUILDS = ContextVar("builds", default=True)
 
 @contextmanager
 def built_alone() -> Iterator[None]:
-    """Within the block what is not built yet is a CorpusError: for those who look, and would not wait."""
+    """Within the block nothing is built: a missing folder is a CorpusError. For commands that only look."""
     before = _BUILDS.set(False)
     try:
         yield
@@ -53,15 +53,15 @@ def built_alone() -> Iterator[None]:
 
 
 def builds() -> bool:
-    """Whether what is not at hand may be built or fetched here."""
+    """Whether missing folders and files may be built or fetched here."""
     return _BUILDS.get()
 
 
 def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dict[str, str]]:
-    """The folder of this key and the sha256 of each of its files, built by `build(folder)` when absent.
+    """The folder of this key and the sha256 of each of its files; `build(folder)` builds it if it is absent.
 
-    Of several processes that ask at once one builds and the others wait. A folder appears under its name
-    only when complete; one whose files no longer match its manifest is set aside (kept, renamed) and rebuilt.
+    Of several processes one builds and the others wait. A folder appears under its name only when complete. A
+    folder whose files differ from its manifest is renamed and built again.
     """
     shelf = cache_folder() / name
     shelf.mkdir(parents=True, exist_ok=True)

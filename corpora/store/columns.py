@@ -1,7 +1,7 @@
-"""Columns of training rows: integers over one array of distinct texts.
+"""Columns of training rows: integers that index one array of distinct texts.
 
-A trainer tokenises every text once, and 400,000 rows take a few tens of megabytes; the arrays are read-only views
-of the cached files.
+So a trainer tokenises every text once, and 400,000 rows take some tens of megabytes. The arrays are read-only
+views of the cached files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Texts(Sequence[str]):
         return self._array.take(pa.array(indices)).to_pylist()
 
     def filled(self) -> np.ndarray:
-        """(N,) bool: which texts are more than nothing."""
+        """(N,) bool: which texts are not empty."""
         return pc.not_equal(pc.binary_length(self._array), 0).to_numpy(zero_copy_only=False)
 
 
@@ -69,7 +69,7 @@ class Ragged:
 
     @staticmethod
     def of(rows: Iterable[Sequence[int]]) -> Ragged:
-        """Pack rows, read once, in their order."""
+        """Pack rows in their order; the rows are read once."""
         values, offsets = array("i"), array("q", [0])
         for row in rows:
             values.extend(row)

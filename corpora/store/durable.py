@@ -1,4 +1,4 @@
-"""What was written survives a power cut: flushed before the name that vouches for it appears."""
+"""Writes files so that they survive a power cut: content is flushed before its final name appears."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def flush(path: Path) -> None:
-    """A file's content, or the names in a folder, onto the disk."""
+    """Flush a file's content, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -17,21 +17,21 @@ def flush(path: Path) -> None:
 
 
 def publish(draft: Path, place: Path) -> None:
-    """A file that was written under another name, put in the place of what was there."""
+    """Move a file that was written under another name to its place, and replace any file there."""
     flush(draft)
     draft.replace(place)
     flush(place.parent)
 
 
 def flush_tree(folder: Path) -> None:
-    """Every file and folder below, then the folder itself."""
+    """Flush every file and folder below, then the folder itself."""
     for path in folder.rglob("*"):
         flush(path)
     flush(folder)
 
 
 def as_readable_as(folder: Path) -> None:
-    """Let the umask, by which the folder was made, hold for its files too: libraries write theirs for us alone."""
+    """Give the files the folder's permissions, since some libraries write files that only their owner may read."""
     mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():

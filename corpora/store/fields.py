@@ -1,7 +1,7 @@
-"""What a field accepts, read from its annotation: `steps: Annotated[int, Gt(0)]`, `mode: Literal["a", "b"]`.
+"""Checks values against a field's annotation: `steps: Annotated[int, Gt(0)]`, `mode: Literal["a", "b"]`.
 
-A text in an annotation is what a message says of the field. Whoever reads a file checks its values against these
-annotations; `check_fields` does it for whoever makes a data class in Python.
+A text in an annotation describes the field in messages. Readers of files check values against these annotations;
+`check_fields` does it for data classes that Python code creates.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Annotated, Any, Literal, TypeVar, Union
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
-NAME_AT_MOST = 100  # characters: two such names and a figure still make a line
+NAME_AT_MOST = 100  # characters: two such names and a figure still fit on a line
 NAME = (
     f"a name: 1 to {NAME_AT_MOST} characters that all show, from left to right, with no blank at either end, "
     "accents as one sign with their letters (NFC)"
 )
 MARKS_AT_MOST = 3  # above or below one letter; more would cover the lines around it
-# What shows nothing though Unicode calls it printable: fillers, the empty Braille cell, selectors of a form
+# Invisible characters that Unicode calls printable: fillers, the empty Braille cell, variation selectors
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can name an arm or a claim wherever one is named: see NAME.
+    """Whether a text can name an arm or a claim: see NAME.
 
-    Letters written from right to left are none: a reader would see the difference of two such arms turned round.
-    Nor is what looks like another name, character by character: an accent apart from its letter, a sign unseen.
+    Letters written from right to left are refused, as the difference of two such arms would be shown reversed. So
+    are texts that look like another name: a separate accent, or an invisible character.
     """
     straight = not any(unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text)
     shows = text.isprintable() and not UNSEEN.search(text) and unicodedata.is_normalized("NFC", text)
@@ -50,8 +50,8 @@ Name = Annotated[str, Predicate(is_name), NAME]
 
 @dataclasses.dataclass(frozen=True)
 class Others:
-    """Marks the one field of a data class, a mapping, that takes all keys which no other field has. kind: of a
-    value."""
+    """Marks the one field of a data class, a mapping, that takes all keys without a field. kind: the type of its
+    values."""
 
     kind: Any
 
@@ -64,9 +64,9 @@ NotNegative = Annotated[float, Ge(0)]
 
 
 def check_fields(made: Any, block: str, error: type[Exception] = ValueError) -> None:
-    """`error` naming every field of a data class whose value its annotation does not accept.
+    """Raise `error`, naming every field of a data class whose value its annotation does not accept.
 
-    Ranges and choices are looked at, and that a number stands where one belongs; not whether a text does.
+    This checks ranges, choices and that numbers are numbers, but not that texts are texts.
     """
     own: type = type(made)
     values = ((name, kind, getattr(made, name)) for name, kind in field_types(own).items())
@@ -80,7 +80,7 @@ def check_fields(made: Any, block: str, error: type[Exception] = ValueError) -> 
 
 
 def accepts(kind: Any, value: Any) -> bool:
-    """Is a value within the ranges and choices of an annotation?"""
+    """Whether a value is within the ranges and choices of an annotation."""
     base, bounds = unwrapped(kind)
     origin = typing.get_origin(base)
     if origin in (Union, types.UnionType):
@@ -112,16 +112,16 @@ def field_types(kind: type) -> Mapping[str, Any]:
 
 
 def others_in(kind: type) -> tuple[str, Any] | None:
-    """The field that takes all other keys, and what a value of them may be; None where a class has none."""
-    for name, of in field_types(kind).items():
-        for bound in unwrapped(of)[1]:
+    """The field that takes all other keys, and the type of its values; None if a class has no such field."""
+    for name, annotation in field_types(kind).items():
+        for bound in unwrapped(annotation)[1]:
             if isinstance(bound, Others):
                 return name, bound.kind
     return None
 
 
 def with_others(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a data class from flat values: those that are none of them go where it takes others."""
+    """The fields of a data class from flat values; keys without a field go into its field for others."""
     others, own = others_in(kind), field_types(kind)
     if others is None:
         return dict(values)
@@ -130,25 +130,25 @@ def with_others(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(made: Any) -> dict[str, Any]:
-    """The fields of a data class as a file writes them: what its mapping of others holds stands beside them."""
+    """The fields of a data class as a file writes them: the keys of its field for others beside them."""
     kind: type = type(made)
     own, others = {name: getattr(made, name) for name in field_types(kind)}, others_in(kind)
     return own if others is None else {**own, **own.pop(others[0])}
 
 
 def changed(made: Made, given: Mapping[str, Any]) -> Made:
-    """The data class with other values for some of what `flat` names."""
+    """A copy of the data class with other values for some of the names of `flat`."""
     others = others_in(type(made)) is not None
     values = with_others(type(made), {**flat(made), **given}) if others else given
     return dataclasses.replace(made, **values)  # type: ignore[type-var]  # what is made is a data class
 
 
 def words(kind: Any) -> str:
-    """What a type accepts, as a reader would say it: "a number above 0 or null"."""
+    """The values that a type accepts, in words: "a number above 0 or null"."""
     base, bounds = unwrapped(kind)
-    told = next((bound for bound in bounds if isinstance(bound, str)), None)
-    if told:
-        return told
+    description = next((bound for bound in bounds if isinstance(bound, str)), None)
+    if description:
+        return description
     origin = typing.get_origin(base)
     if base is int or base is float:
         return ("a whole number" if base is int else "a number") + _range(bounds)
@@ -165,20 +165,20 @@ def words(kind: Any) -> str:
 
 
 def unwrapped(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without its `Annotated`, and what was annotated."""
+    """A type without its `Annotated`, and its annotations."""
     if typing.get_origin(kind) is typing.Annotated:
         return typing.get_args(kind)[0], typing.get_args(kind)[1:]
     return kind, ()
 
 
 def _range(bounds: Iterable[Any]) -> str:
-    said = {Gt: "above {}", Ge: "from {}", Lt: "below {}", Le: "up to {}"}
-    limits = [(said[type(bound)], type(bound).__name__.lower(), bound) for bound in bounds if type(bound) in said]
+    phrases = {Gt: "above {}", Ge: "from {}", Lt: "below {}", Le: "up to {}"}
+    limits = [(phrases[type(b)], type(b).__name__.lower(), b) for b in bounds if type(b) in phrases]
     return "".join(" " + phrase.format(getattr(bound, name)) for phrase, name, bound in limits)
 
 
 def plain_types(kind: Any) -> list[Any]:
-    """The plain types a value may have: the members of a union, without constraints."""
+    """The plain types that a value may have: the members of a union, without constraints."""
     base, _ = unwrapped(kind)
     if typing.get_origin(base) in (Union, types.UnionType):
         return [plain for member in typing.get_args(base) for plain in plain_types(member)]

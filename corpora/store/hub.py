@@ -1,8 +1,8 @@
-"""Data sets in the hub's form: a local folder of that form, what `datasets` has cached, and the hub itself.
+"""Reads data sets in the hub's form: from a local folder, the cache of `datasets`, or the hub.
 
     rows, remarks = hub_rows(HubSet("mteb/sts12-sts", "test", ("sentence1", "sentence2", "score")), path="data")
 
-A local folder is what `datasets` saved to disk, or a copy of the hub's repository (parquet, JSON lines, CSV). Code
+A local folder was saved by `datasets`, or is a copy of the hub's repository (parquet, JSON lines, CSV). Code
 that comes with a data set is never run.
 """
 
@@ -19,12 +19,12 @@ from corpora.store.cache import cache_folder, digest_of
 from corpora.store.errors import CorpusError, kind_and_first_line
 from corpora.store.places import first_of
 
-SECONDS = 5.0  # that the hub is given to say whether it is there
+SECONDS = 5.0  # the hub has so long to answer
 
 
 @dataclass(frozen=True)
 class HubSet:
-    """One split of a data set on the hub, and the columns that are read of it."""
+    """One split of a data set on the hub, and the columns to read."""
 
     name: str
     split: str
@@ -33,7 +33,7 @@ class HubSet:
 
     @property
     def command(self) -> str:
-        """What fetches the data set into FOLDER where the hub can be reached."""
+        """The command that fetches the data set into FOLDER."""
         return fetching(self.name, self.config, self.name.rpartition("/")[2])
 
 
@@ -44,7 +44,7 @@ def fetching(name: str, config: str | None, folder: str) -> str:
 
 
 def hub_rows(hub: HubSet, path: str | None) -> tuple[list[dict[str, Any]] | None, list[str]]:
-    """The rows of a split, or None where no place has it; and what was found at every place that was looked at.
+    """The rows of a split, or None if no place has it; and a remark on every place that was searched.
 
     CorpusError for a local folder that lacks the split or a column, or that `datasets` cannot read.
     """
@@ -65,9 +65,9 @@ def was_saved(folder: Path) -> bool:
 
 
 def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
-    """The splits of a local folder: as it was saved, else as `load_dataset` makes them of what it is asked.
+    """The splits of a local folder that `datasets` saved, or else those of `load_dataset(*asked, **files)`.
 
-    CorpusError where `datasets` cannot read them.
+    CorpusError if `datasets` cannot read them.
     """
     from datasets import load_dataset, load_from_disk
 
@@ -77,7 +77,7 @@ def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
         with own_cache(folder):
             return load_dataset(*asked, **files, trust_remote_code=False)
     except Exception as error:
-        why = kind_and_first_line(error.__cause__ or error)  # of broken rows, the cause alone says what they have
+        why = kind_and_first_line(error.__cause__ or error)  # for broken rows only the cause names the problem
         raise CorpusError(
             f"corpora: {folder} cannot be read as a data set: {why}\n"
             "  accepted: what `save_to_disk` wrote, or parquet, JSON-lines or CSV files, named after their split,"
@@ -87,9 +87,9 @@ def local_splits(folder: Path, *asked: Any, **files: Any) -> Mapping[str, Any]:
 
 @contextmanager
 def own_cache(folder: Path) -> Iterator[None]:
-    """Within, `datasets` keeps what it makes of this local folder under a name of the folder's content.
+    """A context in which `datasets` caches this local folder under a name that depends on its content.
 
-    By itself it goes by the folder's last name alone, and gives the rows of another folder, or old ones of this.
+    By default the cache depends on the folder's last name alone, and may give old rows or those of another folder.
     """
     from datasets import config
 
@@ -102,7 +102,7 @@ def own_cache(folder: Path) -> Iterator[None]:
 
 
 def content_of(folder: Path) -> str:
-    """sha256 over the names and contents of all files of a folder, hidden ones left out."""
+    """sha256 over the names and contents of all files of a folder that are not hidden."""
     files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
     shown = [file for file in files if not any(part.startswith(".") for part in file.parts)]
     named = [f"{file.as_posix()} {digest_of(folder / file)}" for file in shown]
@@ -110,9 +110,9 @@ def content_of(folder: Path) -> str:
 
 
 def _fetched(hub: HubSet) -> Mapping[str, Any]:
-    """From the cache of `datasets` or the hub.
+    """The splits from the cache of `datasets` or the hub.
 
-    What is not cached is asked for once: without network `datasets` itself would try for half a minute.
+    A data set that is not cached is requested once before: without network `datasets` would try for half a minute.
     """
     from datasets import config, load_dataset
     from huggingface_hub import HfApi

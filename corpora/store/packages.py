@@ -1,8 +1,8 @@
-"""Which package brings a family or a task. Apart from those, for a command line that waits for no numpy."""
+"""The package that brings a family or a task. A module without numpy, so that the command line starts fast."""
 
 from importlib.metadata import EntryPoint
 
 
 def package_of(point: EntryPoint) -> str:
-    """Name and version of the package that an entry point is of."""
+    """Name and version of an entry point's package."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value

@@ -1,4 +1,4 @@
-"""Where evaluation data is looked for, and files of rows as they are: without quoting no line is lost."""
+"""Finds evaluation data, and reads text files of rows, in which a quote is a plain character by default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE = "SEMRAY_DATA"
 
 
 def roots(path: str | None) -> list[tuple[str, Path]]:
-    """The folders to look in, each with what names it: data.path, then $SEMRAY_DATA."""
+    """The folders to search, each with its origin: data.path, then $SEMRAY_DATA."""
     named = (("data.path", path), (f"${VARIABLE}", os.environ.get(VARIABLE)))
     return [(origin, Path(root).expanduser()) for origin, root in named if root]
 
@@ -23,7 +23,7 @@ def roots(path: str | None) -> list[tuple[str, Path]]:
 def first_of(
     names: Sequence[str], path: str | None, is_there: Callable[[Path], bool] = Path.exists
 ) -> tuple[Path | None, list[str]]:
-    """The first of `names` under data.path, then under $SEMRAY_DATA, that is there; and the places before it."""
+    """The first of `names` that exists under data.path, then $SEMRAY_DATA; and the places searched before it."""
     looked: list[str] = []
     for origin, root in roots(path):
         for name in names:
@@ -33,31 +33,31 @@ def first_of(
     return None, looked
 
 
-def found(told: str, names: Sequence[str], *, path: str | None, holds: str, source: str) -> Path:
-    """As `first_of`. told: the data in words; holds: what its files look like; source: where it is published.
+def found(what: str, names: Sequence[str], *, path: str | None, holds: str, source: str) -> Path:
+    """As `first_of`. what: the data in words; holds: its files in words; source: where it is published.
 
-    CorpusError names every place looked at and what mends it.
+    CorpusError names every place searched and how to get the data.
     """
     place, looked = first_of(names, path)
     if place is None:
-        raise not_found(told, looked, holds=holds, source=source)
+        raise not_found(what, looked, holds=holds, source=source)
     return place
 
 
-def not_found(told: str, looked: Sequence[str], *, holds: str, source: str) -> CorpusError:
-    """The one message for data that is nowhere: what was looked at, where it is published, what mends it."""
+def not_found(what: str, looked: Sequence[str], *, holds: str, source: str) -> CorpusError:
+    """The error for missing data: the places searched, where it is published, how to get it."""
     places = "".join(f"\n    {place}" for place in looked)
     return CorpusError(
-        f"corpora: {told} not found; looked at{places or ' no place: neither data.path nor the variable is set'}\n"
+        f"corpora: {what} not found; looked at{places or ' no place: neither data.path nor the variable is set'}\n"
         f"  to get it: {source}\n"
         f"  then: export {VARIABLE}=FOLDER with FOLDER holding {holds}"
     )
 
 
 def named_file(path: str | None, *, setting: str, variable: str, file: str, mending: str) -> Path | None:
-    """The file at the setting's `path` or in that folder, else at the variable's; None where neither is set.
+    """The file at the setting's `path` or in that folder, else at the variable's; None if neither is set.
 
-    A place that was named is never passed over for another. CorpusError where it does not hold the file.
+    CorpusError if the named place lacks the file; another place is never used instead.
     """
     for named, origin in ((path, setting), (os.environ.get(variable), f"${variable}")):
         if named:
@@ -107,8 +107,8 @@ def number_in(row: Mapping[str, str], column: str, largest: float, at: str) -> f
     try:
         return number_within(row[column], largest)
     except ValueError:
-        told = f"{at}: {column} = {row[column]!r}"
-        raise CorpusError(f"{told}\n  accepted: a number from 0 to {largest:g}") from None
+        problem = f"{at}: {column} = {row[column]!r}"
+        raise CorpusError(f"{problem}\n  accepted: a number from 0 to {largest:g}") from None
 
 
 def quoted_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
@@ -132,16 +132,16 @@ def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
 
 
 def every_line(path: Path) -> list[str]:
-    """The lines of a file as they stand, blank ones too: lines of several files belong together by their numbers.
+    """All lines of a file, blank ones too, as lines of several files may belong together by their numbers.
 
-    By "\n" alone: `splitlines` would cut at characters that stand inside of texts, such as U+2028.
+    Lines end at "\n" alone: `splitlines` would cut at characters inside of texts, such as U+2028.
     """
     return [line.rstrip("\r") for line in text_of(path).removesuffix("\n").split("\n")]
 
 
 def lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each line that is not empty. CorpusError when the file cannot be read or has none:
-    what is left of a download would be a set without rows."""
+    """Line number and fields of each line that is not empty. CorpusError if the file cannot be read or is blank,
+    as a broken download would be a set without rows."""
     text = text_of(path)
     if not text.strip():
         raise CorpusError(f"corpora: {path} holds no row")

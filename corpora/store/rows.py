@@ -1,4 +1,4 @@
-"""Rows of a person's own tables, by the numbers of their lines: what is none each reader says in its own words."""
+"""Reads the rows of a person's tables with their line numbers; each reader words the errors itself."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from corpora.store.errors import CorpusError, first_line
 
-NoRow = Callable[[int, str, str], CorpusError]  # of a line: its number, what it is, what is accepted
+NoRow = Callable[[int, str, str], CorpusError]  # (line number, problem, what is accepted) -> error
 EACH_ONCE = "each name once"
-SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # that part the columns of a table
+SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # that separate the columns of a table
 
 
 def sha256_of(rows: Iterable[object]) -> str:
@@ -26,13 +26,13 @@ def sha256_of(rows: Iterable[object]) -> str:
 
 
 class NamedTwice(ValueError):
-    """An object of JSON with two values by one name, of which one reader takes the first, another the last."""
+    """A JSON object has a name twice: some readers take its first value, others its last."""
 
 
 def json_lines(lines: Iterable[str], no_row: NoRow) -> Iterator[tuple[int, Any]]:
-    """The number and the content of every line of JSON that is not blank.
+    """The number and the content of every JSON line that is not blank.
 
-    By "\\n" alone: `splitlines` would cut at characters that stand inside of texts, such as U+2028.
+    lines: split at "\\n" alone, as `splitlines` would cut at characters inside of texts, such as U+2028.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -47,7 +47,7 @@ def json_lines(lines: Iterable[str], no_row: NoRow) -> Iterator[tuple[int, Any]]
 
 
 def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict[str, str]]:
-    """The rows of a table with a head of names, each of which stands there once."""
+    """The rows of a table with a head of distinct names; an error for a row of another width."""
     check_head(reader, partial(no_row, 1))
     for row in reader:
         if None in row or None in row.values():
@@ -56,7 +56,7 @@ def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict
 
 
 def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusError]) -> None:
-    """CorpusError for a head whose names are parted by another sign, or that has one of them twice."""
+    """CorpusError for a head with another separator, or with a name twice."""
     names, sign = reader.fieldnames or (), reader.reader.dialect.delimiter
     if len(names) == 1 and (other := next((one for one in SIGNS if one != sign and one in names[0]), None)):
         raise wrong(f"has columns parted by {SIGNS[other]}", f"parted by {SIGNS[sign]}")
@@ -64,9 +64,9 @@ def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusEr
 
 
 def check_each_once(names: Iterable[str], wrong: Callable[[str, str], CorpusError]) -> None:
-    """CorpusError for a head in which a name stands twice: of its columns a reader would see the last alone.
+    """CorpusError for a head with a name twice, as readers would see the last of its columns alone.
 
-    Nobody asks for what has no name. wrong: of what a head says, and what is accepted.
+    Columns without a name may repeat. wrong: (problem, what is accepted) -> error.
     """
     if twice := _twice(filter(None, names)):
         raise wrong(f"names two columns {twice!r}", EACH_ONCE)
@@ -78,7 +78,7 @@ def _twice(names: Iterable[str]) -> str | None:
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object whose names stand there once. NamedTwice for another."""
+    """For `json.loads`: an object with distinct names. NamedTwice if a name repeats."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise NamedTwice(f"names {_twice(name for name, _ in pairs)!r} twice")
@@ -86,14 +86,14 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def number_of(text: str) -> float:
-    """ValueError also for what is a number to Python alone: it reads `1_5`, a slip of 1.5, as 15."""
+    """The number in a text. ValueError also for Python's own forms: it reads `1_5`, a slip of 1.5, as 15."""
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
 
 
 def number_within(text: str, largest: float) -> float:
-    """A number from 0 to `largest`. ValueError for any other, NaN among them, and for no number."""
+    """A number from 0 to `largest`. ValueError for other numbers, NaN and other texts."""
     value = number_of(text)
     if not 0 <= value <= largest:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Which names belong together, where some are tied to one another in pairs."""
+"""Groups names that pairs tie together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def tied(ties: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-    """A function of a name that gives two names the same answer where a chain of ties joins them."""
+    """A function name -> group, which is the same for two names that a chain of ties joins."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
