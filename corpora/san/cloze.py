@@ -4,13 +4,13 @@
     score(w) = log p(w) + sum over k of  weight_k * [log P_k(w | neighbour_k) - log p(w)]
     P_k(w | n) = (count_k(n, w) + K p(w)) / (count_k(n) + K)
 
-with neighbours one and two places to the left and right. A neighbour that is masked, absent or unknown says
-nothing. Positions are filled from left to right, so that a filled word is context for the next. It needs no
-network and no training loop: the stand-in for a masked language model where none is at hand.
+with neighbours one and two places to the left and right; a masked, absent or unknown neighbour is ignored.
+Positions are filled from left to right, so a filled word is context for the next. The test needs no network and
+no training: it stands in for a masked language model where none is available.
 
-A neighbour's total is the same for every word, and a word it was never seen with gains nothing by it; so the best
-word is sought among those seen with a neighbour, and the most frequent of its kind. Logarithms are kept as whole
-numbers of 2^-16, so that sums are exact on every machine.
+count_k(n) is the same for every word, and a word never seen beside the neighbour gains nothing from it. So the
+candidates are the words seen beside a neighbour, and the most frequent word of the same kind. Logarithms are whole
+multiples of 2^-16, so that sums are exact on every machine.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ WEIGHTS = (1.0, 1.0, 0.35, 0.35)
 SMOOTHING = 20.0  # K
 ADDED = 0.1  # to each word's count, for p
 VOCABULARY = 30_000
-WIDTH = 256  # words kept of one part of speech beside one neighbour, the most frequent
+WIDTH = 256  # so many words of one part of speech are kept beside one neighbour
 UNIT = 2.0**16
-LONGEST_CACHE = 1 << 20  # words whose tag is kept
+LONGEST_CACHE = 1 << 20  # words in the cache of ids and tags
 KINDS = len(POS)
 
 
@@ -46,9 +46,9 @@ KINDS = len(POS)
 class Cloze:
     """Counts as tables. words: the vocabulary by falling frequency; tags (V,) uint8; prior (V,) int32: log p.
 
-    Beside neighbour n at place k, words of kind t: columns starts[k, n * KINDS + t] to starts[k, n * KINDS + t +
-    1] of `word` and `gain` (int32). resolve: tags words that the vocabulary lacks. source: which texts were
-    counted.
+    word, gain (int32): the words of kind t seen beside neighbour n at place k, and their gains, are at indices
+    starts[k, n * KINDS + t] to starts[k, n * KINDS + t + 1]. resolve: tags words outside the vocabulary. source:
+    the counted texts, in words. budget: tokens of a batch.
     """
 
     words: tuple[str, ...]
@@ -87,7 +87,7 @@ class Cloze:
 
     @cached_property
     def _first(self) -> list[int]:
-        """The most frequent word of each kind that may fill, UNKNOWN where there is none."""
+        """The most frequent word of each kind that may fill a mask; UNKNOWN if there is none."""
         found = [UNKNOWN] * KINDS
         for place in np.flatnonzero(_may_fill(self.words, self.tags))[::-1].tolist():
             found[self.tags[place]] = place
@@ -119,7 +119,7 @@ class Cloze:
         return place, tag
 
     def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-        """As Generator.fill. A kind of word that the vocabulary lacks keeps what was there."""
+        """As Generator.fill. A masked word stays if the vocabulary has no word of its kind."""
         filled = batch.ids.copy()
         scratch = np.zeros(len(self.words), np.int32)
         for row in np.flatnonzero(masked.any(1)).tolist():
@@ -129,10 +129,10 @@ class Cloze:
             before = [here[place] for place in places]
             for place in places:
                 here[place] = UNKNOWN
-            for place, was in zip(places, before, strict=True):
+            for place, original in zip(places, before, strict=True):
                 drawn = None if noise is None else noise[row, place]
                 best = self._best(here, place, kinds[place], scratch, drawn)
-                here[place] = was if best == UNKNOWN else best
+                here[place] = original if best == UNKNOWN else best
             filled[row] = here
         return filled
 
@@ -150,7 +150,7 @@ class Cloze:
             begin, end = self.starts[table, column], self.starts[table, column + 1]
             if begin < end:
                 words = self.word[begin:end]
-                scratch[words] += self.gain[begin:end]  # a word stands once in a column
+                scratch[words] += self.gain[begin:end]  # a column has each word once
                 candidates.append(words)
         if noise is None and not candidates:
             return first
@@ -163,7 +163,7 @@ class Cloze:
 
     @staticmethod
     def of(counts: Counts, resolve: Resolve) -> Cloze:
-        """The tables of counted texts. Words outside ASCII are context, and never fill."""
+        """The tables of counted texts. Words outside ASCII are context only, and never fill a mask."""
         size = len(counts.words)
         tags = tags_of(counts.words, resolve)
         frequency = (counts.frequency + ADDED) / (counts.frequency.sum() + ADDED * size)
@@ -223,7 +223,7 @@ def _may_fill(words: Sequence[str], tags: np.ndarray) -> np.ndarray:
 
 
 def _sampled(words: np.ndarray, score: np.ndarray, noise: np.ndarray) -> int:
-    """The best of the k best once Gumbel noise is added; of equal scores the more frequent word is the better."""
+    """The best of the k best words after Gumbel noise is added. The more frequent word wins a tie."""
     distinct, at = np.unique(words, return_index=True)
     ranked = np.lexsort((distinct, -score[at]))[: len(noise)]
     return int(distinct[ranked[np.argmax(score[at][ranked] / UNIT + noise[: len(ranked)])]])
@@ -231,9 +231,9 @@ def _sampled(words: np.ndarray, score: np.ndarray, noise: np.ndarray) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What texts hold: words by falling frequency, frequency (V,), and per place of PLACES the pairs seen.
+    """Counts of texts: words by falling frequency, frequency (V,), and pairs for each place of PLACES.
 
-    pairs: (neighbour, word, count), (N,) int64 each. source: which texts, in words.
+    pairs: (neighbour, word, count), (N,) int64 each. source: the texts, in words.
     """
 
     words: tuple[str, ...]
@@ -243,7 +243,7 @@ class Counts:
 
 
 def count(texts: Iterable[str], *, source: str, most: int = VOCABULARY) -> Counts:
-    """Count words and neighbours. Words beyond the `most` frequent, or seen once, are unknown."""
+    """Count words and neighbours. Words seen once, or not among the `most` frequent, are unknown."""
     sentences = [tokens_of(text) for text in texts]
     seen = Counter(token for sentence in sentences for token in sentence)
     words = tuple(

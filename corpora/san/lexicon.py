@@ -1,9 +1,9 @@
-"""One part of speech per vocabulary entry, from closed lists, SemCor's counts, WordNet and endings.
+"""Tags each vocabulary entry with one part of speech, by closed lists, SemCor's counts, WordNet and endings.
 
     tags = tags_of(words, resolver(wordnet=..., counts=...), initial=...)
 
-Static tagging of the SAN paper (appendix A), which ran a tagger on isolated entries. Departure: the steps below,
-of which the first that knows a word decides. A tagger may take the place of the last three.
+This is the static tagging of the SAN paper (appendix A), which ran a tagger on isolated entries. Departure: steps
+of which the first that knows a word decides. A tagger may replace the last three.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[+-]?\d[\d.,/:%-]*(?:st|nd|rd|th|'?s)?")
 _SUFFIXES = {"ly": "ADV", "ing": "VERB", "ed": "VERB"} | dict.fromkeys(("ous", "ful", "ive", "able"), "ADJ")
 _WORDNET_POS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 SENSE_WEIGHT, IDENTITY_WEIGHT = 0.1, 0.05
-SEEN_ENOUGH = 2  # times a word must stand in SemCor for its counts to decide
+SEEN_ENOUGH = 2  # occurrences in SemCor with which a word's counts decide
 _PENN = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"),
     **dict.fromkeys(("NNP", "NNPS", "NP", "NPS"), "PROPN"),
@@ -51,7 +51,7 @@ _PENN = {
 def universal(penn: str, word: str) -> str:
     """The Universal POS of a Penn tag on a lower-case word.
 
-    Whether a verb is an auxiliary and whether `not` is a particle the closed lists decide.
+    Closed lists decide whether a verb is an auxiliary and `not` a particle.
     """
     if penn.startswith("RB") and POS_OF.get(word) == "PART":
         return "PART"
@@ -63,7 +63,7 @@ def universal(penn: str, word: str) -> str:
 
 
 def counts_of(tagged: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
-    """How often each lower-case word stands with each Universal POS, from (word, Penn tag)."""
+    """Counts of each lower-case word with each Universal POS, from (word, Penn tag)."""
     counts: dict[str, Counter[str]] = {}
     for word, penn in tagged:
         low = word.lower()
@@ -72,9 +72,9 @@ def counts_of(tagged: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
 
 
 def resolver(*, wordnet: Wordnet | None = None, counts: Mapping[str, Counter[str]] | None = None) -> Resolve:
-    """What tags a word: lists, form, SemCor's counts, WordNet, ending; the first that knows it.
+    """A function that tags a word by lists, form, SemCor's counts, WordNet or ending: the first that knows it.
 
-    Without counts or WordNet their step is passed over.
+    Without counts or WordNet that step is left out.
     """
 
     @lru_cache(maxsize=1 << 20)
@@ -100,7 +100,7 @@ def by_list_or_form(word: str) -> str | None:
 
 
 def by_wordnet(word: str, wordnet: Wordnet) -> str | None:
-    """The part of speech whose lemma of this word is tagged most, None where WordNet lacks it.
+    """The part of speech in which this word's lemma is tagged most often; None if WordNet lacks the word.
 
     NOUN becomes PROPN when every synset spells the lemma with a capital.
     """
@@ -138,8 +138,8 @@ def tags_of(
 ) -> np.ndarray:
     """The code of POS of each vocabulary entry, (V,) uint8.
 
-    words: entries without the mark of their kind (`##`, `Ġ`). initial: whether an entry begins a word; one that
-    does not is X, as is `[unused…]`; other entries in brackets of `[…]` or `<…>` are SPECIAL.
+    words: entries without `##` or `Ġ`. initial: whether an entry begins a word; others are X, as is `[unused…]`.
+    Other entries in brackets, `[…]` or `<…>`, are SPECIAL.
     """
     starts = [True] * len(words) if initial is None else initial
     return np.array(

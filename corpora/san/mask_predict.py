@@ -1,10 +1,10 @@
-"""The mask-predict cycle: draw masks by part of speech, let a generator fill them, read the new tokens, again.
+"""The mask-predict cycle: draw masks by part of speech, let a generator fill them, and repeat on the new tokens.
 
     rewritten = mask_predict(batch, generator, recipe, masking)
 
-Source: SAN, section 3.1 and figure 1. Departures from the released code: token ids all the way, so that no round
-re-tokenises text; masked positions alone are filled; the sentence is its own text with the new words put in place.
-Who fills the masks is an argument.
+Source: SAN, section 3.1 and figure 1. Departures from the released code: iterations work on token ids, so no text is
+tokenised again; only masked positions are filled; the result is the original text with the new words in place.
+The generator that fills masks is an argument.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corpora.san.importance import SPECIAL, Masking
 from corpora.san.recipe import SetRecipe
 from corpora.san.uniforms import uniforms_at
 
-UNKNOWN = -1  # in place of an id: padding, or a token that the vocabulary lacks
+UNKNOWN = -1  # in place of an id: padding, or a token outside the vocabulary
 
 
 class TaggedTokens(NamedTuple):
@@ -33,7 +33,7 @@ class TaggedTokens(NamedTuple):
 class Batch(NamedTuple):
     """B sentences. ids (B, T) int32, UNKNOWN after a sentence's end; tags (B, T) uint8, SPECIAL there.
 
-    sids (B,) uint64 number the sentences; lengths (B,) count their tokens; marked (B,) bool: ends with a mark.
+    sids (B,) uint64: numbers of the sentences; lengths (B,): of tokens; marked (B,) bool: has a final mark.
     """
 
     ids: np.ndarray
@@ -44,10 +44,10 @@ class Batch(NamedTuple):
 
 
 class Generator(Protocol):
-    """Who fills the masks.
+    """Fills masks.
 
-    name: in words, for every output; a stand-in says that it is one. fingerprint: names all that can change what
-    it fills. surfaces (V): the text of each entry, without the mark of its kind. tags (V,) uint8: the static
+    name: in words, for every output; a stand-in says that it is one. fingerprint: a hash of all that can change
+    the fillings. surfaces (V): the text of each vocabulary entry, without `##` or `Ġ`. tags (V,) uint8: the static
     lexicon. budget: tokens of a batch.
     """
 
@@ -67,9 +67,9 @@ class Generator(Protocol):
         ...
 
     def fill(self, batch: Batch, masked: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-        """New ids, (B, T): at masked positions the fillings, elsewhere what was there.
+        """New ids, (B, T): fillings at masked positions, the batch's ids elsewhere.
 
-        masked (B, T) bool. noise: None to take the best filling of each, or (B, T, k) Gumbel numbers to add to the
+        masked (B, T) bool. noise: None for the best filling of each mask, or (B, T, k) Gumbel noise to add to the
         scores of the k best.
         """
         ...
@@ -83,7 +83,7 @@ class Rewritten(NamedTuple):
 
 
 def mask_predict(batch: Batch, generator: Generator, recipe: SetRecipe, masking: Masking) -> Rewritten:
-    """Rewrite a batch. Its composition and order change nothing but how a neural generator rounds."""
+    """Rewrite a batch. Its composition and order only change the rounding of a neural generator."""
     ids, tags = batch.ids, batch.tags
     positions = np.arange(1, ids.shape[1] + 1, dtype=np.uint64)[None, :]  # 0 would be [CLS]
     sids = batch.sids[:, None]
@@ -110,7 +110,7 @@ def _gumbel(recipe: SetRecipe, sids: np.ndarray, iteration: int, positions: np.n
 
 
 def batched(tokens: Sequence[TaggedTokens], texts: Sequence[str], sids: np.ndarray) -> Batch:
-    """Sentences as one batch, as wide as the longest."""
+    """Put sentences into one batch, padded to the longest."""
     lengths = np.array([len(each.ids) for each in tokens])
     shape = (len(tokens), int(lengths.max(initial=0)))
     ids, tags = np.full(shape, UNKNOWN, np.int32), np.full(shape, SPECIAL, np.uint8)
@@ -121,14 +121,14 @@ def batched(tokens: Sequence[TaggedTokens], texts: Sequence[str], sids: np.ndarr
 
 
 def ends_marked(text: str) -> bool:
-    """Whether a sentence ends with a mark; one that does not is read with a full stop."""
+    """Whether a sentence ends with a mark; others are read with a full stop."""
     return not text.rstrip()[-1:].isalnum()
 
 
 def batches(tokens: Sequence[TaggedTokens], texts: Sequence[str], budget: int) -> list[list[int]]:
-    """Rows by length in batches of at most `budget` tokens, short ones filled up to the longest; each row in one.
+    """Group rows of similar length into batches of at most `budget` tokens, padding included.
 
-    The length is the one that is read, full stop included.
+    Lengths include the full stop that a sentence without a final mark is read with.
     """
     both = zip(tokens, texts, strict=True)
     lengths = [len(each.ids) + (not ends_marked(text)) for each, text in both]

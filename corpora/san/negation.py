@@ -1,8 +1,7 @@
 """Soft negatives: a sentence negated, its wording otherwise kept (SNCSE, section 3.2, and its released code).
 
-Two ways: by a dependency parse, as SNCSE, and by lists and WordNet where no parser is at hand. Departure from
-SNCSE's code, which looks for `not` alone: `n't` is removed likewise, so that "didn't" does not become "did not
-n't".
+There are two ways: by a dependency parse, as in SNCSE, and by lists and WordNet without a parser. Departure:
+SNCSE's code removes `not` alone; here `n't` is removed too, so that "didn't" does not become "did not n't".
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from corpora.sources.wordnet import Wordnet
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-PARSE, RULE = 3, 4  # part of a negator's name: raised whenever it would negate a sentence otherwise
+PARSE, RULE = 3, 4  # versions in a negator's name: raised when its sentences change
 NOT = word_set("not n't n’t")
-WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # what n't leaves of an auxiliary
+WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}  # the part of an auxiliary before n't
 WHOLE |= {"ai": "is"}  # of ain't: or am, or are
 TAKES_NOT = word_set("am is was were are could can will would shall should may might must")
 SUPPORT = {"VBP": "do not", "VBZ": "does not", "VBD": "did not"}
 
 
 def by_parse(texts: Iterable[str]) -> Iterator[str]:
-    """Each sentence negated at its first auxiliary or its main verb, its tokens joined by blanks."""
+    """Negate each sentence at its first auxiliary or its main verb; tokens are joined by blanks."""
     nlp = load()
     return map(negated_parse, nlp.pipe(texts))
 
@@ -58,16 +57,16 @@ def _root(word: Token) -> str | None:
 
 
 def by_rule(texts: Sequence[str], resolve: Resolve, wordnet: Wordnet) -> Iterator[str]:
-    """Each sentence negated by lists and WordNet's forms, its own spacing kept."""
+    """Negate each sentence by lists and WordNet's forms; its spacing is kept."""
     return (negated_rule(text, resolve, wordnet) for text in texts)
 
 
 def negated_rule(text: str, resolve: Resolve, wordnet: Wordnet) -> str:
-    """Without `not` where it has one, as in cannot; else with `not` after its first auxiliary, or do-support for
-    its first verb.
+    """Remove `not` from a sentence that has it, as in cannot; else add `not` after its first auxiliary, or
+    do-support to its first verb.
 
-    A form of have or do is an auxiliary where a verb follows. A verb after `to`, a determiner or an adjective is
-    passed over, as is one in -ing. A sentence with neither gets `Not` before it.
+    A form of have or do is an auxiliary if a verb follows. Verbs in -ing, or after `to`, a determiner or an
+    adjective, are skipped. A sentence without auxiliary and verb gets `Not` before it.
     """
     places = list(spans(text))
     words = [text[a:b].lower() for a, b in places]
@@ -99,7 +98,7 @@ def _without(text: str, places: Sequence[tuple[int, int]], at: int) -> str:
 
 
 def _whole(word: str) -> str:
-    """What stood before n't, in its casing."""
+    """The whole auxiliary of the part before n't, in the same casing."""
     return cased(WHOLE.get(word.lower(), word), like=word)
 
 

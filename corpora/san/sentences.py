@@ -1,9 +1,9 @@
-"""The sentences that are rewritten and trained on: a corpus by name, or a file of one's own.
+"""Reads the sentences to rewrite and to train on: a corpus by name, or a user's file.
 
     read("wiki1m").texts                        # the million lines of SimCSE
     read("snli_dev").contradicted               # triplets of an inference corpus
 
-A name never stands for another: `wiki1m_sample` is the first lines of `wiki1m`, and has to be asked for.
+`wiki1m_sample`, the first lines of `wiki1m`, never replaces `wiki1m`: a study has to name it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WIKI, NLI = "wiki1m_for_simcse.txt", "nli_for_simcse.csv"
 SNLI = ("snli_train", "snli_dev", "snli_test")
 NAMES = ("wordnet", "semcor", "wiki1m", "wiki1m_sample", "nli", *SNLI)
 TRIPLETS = ("nli", *SNLI)
-_LEAST_WORDS = 4  # fewer are hardly a sentence
+_LEAST_WORDS = 4  # shorter texts are hardly sentences
 _QUOTED = re.compile(r'"([^"]+)"')
 _NO_GAP_BEFORE, _NO_GAP_AFTER = re.compile(r" ([.,;:!?)\]]|n't|'s|'|'')(?= |$)"), re.compile(r"([(\[]|``) ")
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """texts: N sentences in order. entailed, contradicted: of each, in a corpus of triplets; else None."""
+    """N texts in order. entailed, contradicted: N hypotheses each in a corpus of triplets, else None."""
 
     texts: list[str]
     entailed: list[str] | None = None
@@ -43,8 +43,8 @@ def read(
 ) -> Sentences:
     """A corpus of NAMES, or a file: a sentence a line, or .csv with sent0, sent1 and hard_neg.
 
-    path: a folder to look in first for wiki1m, nli and snli. wordnet_at, semcor_at: where these are kept.
-    CorpusError names what is missing or broken, and what mends it.
+    path: a folder to search first for wiki1m, nli and snli. wordnet_at, semcor_at: places of these. CorpusError
+    names what is missing or broken, and how to mend it.
     """
     if name == "wordnet":
         return Sentences(list(wordnet_texts(wordnet.read(wordnet_files.locate(wordnet_at)))))
@@ -59,7 +59,7 @@ def read(
 def digest(
     name: str, *, path: str | None = None, wordnet_at: str | None = None, semcor_at: str | None = None
 ) -> str:
-    """Names what `read` would read, without reading it into rows: sha256 of the files' contents."""
+    """sha256 of the contents of the files that `read` would read."""
     if name == "wordnet":
         contents = sorted(wordnet_files.locate(wordnet_at).digests().items())
     elif name == "semcor":
@@ -111,7 +111,7 @@ def _file(name: str, path: str | None) -> Path:
 
 
 def _fetched(file: str, missing: CorpusError) -> Path:
-    """From the hub or its cache; the hub's reason is added to what was looked for before."""
+    """The file from the hub or its cache. An error adds the hub's reason to the places searched before."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -146,20 +146,20 @@ def _snli_files(split: str, path: str | None) -> list[Path]:
 
 
 def _snli(split: str, path: str | None) -> Sentences:
-    """Of each premise its k-th entailed with its k-th contradicted hypothesis."""
+    """Triplets of each premise with its k-th entailed and its k-th contradicted hypothesis."""
     files = _snli_files(split, path)
     columns = [["\t".join(fields) for _, fields in lines(file)] for file in files]
     if len({len(column) for column in columns}) > 1:
         raise CorpusError(
             f"corpora: {', '.join(f'{f} has {len(c)} lines' for f, c in zip(files, columns, strict=True))}"
         )
-    said: dict[str, dict[str, list[str]]] = {}
+    by_premise: dict[str, dict[str, list[str]]] = {}
     for premise, hypothesis, label in zip(*columns, strict=True):
-        said.setdefault(premise.strip(), {}).setdefault(label.strip(), []).append(hypothesis.strip())
+        by_premise.setdefault(premise.strip(), {}).setdefault(label.strip(), []).append(hypothesis.strip())
     rows = [
         (premise, *pair)
-        for premise, by in said.items()
-        for pair in zip(by.get("entailment", ()), by.get("contradiction", ()), strict=False)
+        for premise, by_label in by_premise.items()
+        for pair in zip(by_label.get("entailment", ()), by_label.get("contradiction", ()), strict=False)
     ]
     return _of(files[0], rows)
 

@@ -1,6 +1,6 @@
-"""What a set of aligned negatives is like: how much of the sentences it keeps, what is wrong with it, samples.
+"""Reports on a set of aligned negatives: its kept ratio, its flags, and samples.
 
-Read the kept ratio first: a weak generator with rare masks copies, with frequent ones it writes word salad. The
+Read the kept ratio first: a weak generator copies with rare masks, and writes word salad with frequent ones. The
 paper's four pairs (table 1) keep .44 of the words on average.
 """
 
@@ -22,10 +22,10 @@ SAMPLES = 8
 
 @dataclass(frozen=True)
 class SetReport:
-    """Of N sentences. kept: mean share of words kept; deciles: its nine; jaccard: mean overlap of sets of words.
+    """Figures of N sentences. kept: mean share of kept words, with its nine deciles. jaccard: mean word overlap.
 
-    masked: mean share of tokens masked, by iteration. flags: share of rows, by flag; low_quality: of rows with any
-    flag of `semray`. samples: (sentence, negative), the same for the same set. warning: "" or what to look into.
+    masked: mean share of masked tokens, by iteration. flags: share of rows, by flag. low_quality: share of rows
+    with any flag of `semray`. samples: (sentence, negative), the same for the same set. warning: "" or a problem.
     """
 
     sentences: int
@@ -67,37 +67,37 @@ def report(tables: Iterable[pa.Table]) -> SetReport:
     )
 
 
-def shown(of: SetReport) -> str:
+def shown(figures: SetReport) -> str:
     """The report as lines for the terminal."""
-    deciles = " ".join(f"{value:.2f}" for value in of.deciles)
-    flags = "  ".join(_raised(of.flags))
+    deciles = " ".join(f"{value:.2f}" for value in figures.deciles)
+    flags = "  ".join(_raised(figures.flags))
     lines = [
-        f"{of.sentences:,} sentences   kept {of.kept:.3f} of the words (Jaccard {of.jaccard:.3f})",
+        f"{figures.sentences:,} sentences   kept {figures.kept:.3f} of the words (Jaccard {figures.jaccard:.3f})",
         f"deciles of kept {deciles}",
-        f"masked by iteration {' '.join(f'{100 * share:.0f}%' for share in of.masked)}",
-        f"low quality {100 * of.low_quality:.1f}%   ({flags or 'no flag'})",
-        *(f"  {text}\n    → {made}" for text, made in of.samples),
+        f"masked by iteration {' '.join(f'{100 * share:.0f}%' for share in figures.masked)}",
+        f"low quality {100 * figures.low_quality:.1f}%   ({flags or 'no flag'})",
+        *(f"  {text}\n    → {made}" for text, made in figures.samples),
     ]
-    return "\n".join([*lines, f"look: {of.warning}"] if of.warning else lines)
+    return "\n".join([*lines, f"look: {figures.warning}"] if figures.warning else lines)
 
 
 def notes_of(name: str, corpus: SanCorpus) -> dict[str, str]:
-    """What a study's report says of one of its sets, with samples at even distances."""
-    of = corpus.sets[name]
-    kept = float(of.kept.mean())
-    said = f"kept {kept:.3f} of the words; flags: {', '.join(_raised(_shares(of.flags))) or 'none'}"
+    """Notes on one of a study's sets for its report, with evenly spaced samples."""
+    negatives = corpus.sets[name]
+    kept = float(negatives.kept.mean())
+    summary = f"kept {kept:.3f} of the words; flags: {', '.join(_raised(_shares(negatives.flags))) or 'none'}"
     warning = _warning(kept)
-    rows = np.unique(np.linspace(0, len(of) - 1, SAMPLES).astype(int))
-    pairs = zip(corpus.sentences.take(rows), of.last.take(rows), strict=True)
+    rows = np.unique(np.linspace(0, len(negatives) - 1, SAMPLES).astype(int))
+    pairs = zip(corpus.sentences.take(rows), negatives.last.take(rows), strict=True)
     return {
-        f"negatives of {name} by": of.generator,
-        f"negatives of {name}": f"{said}; look: {warning}" if warning else said,
+        f"negatives of {name} by": negatives.generator,
+        f"negatives of {name}": f"{summary}; look: {warning}" if warning else summary,
         **{f"negatives of {name}, sample {n}": f"{text} → {made}" for n, (text, made) in enumerate(pairs, 1)},
     }
 
 
 def _shares(bits: np.ndarray) -> dict[str, float]:
-    """Of each flag, the share of rows that have it."""
+    """The share of rows with each flag."""
     return {name: float((bits & BIT[name] > 0).mean()) for name in FLAGS}
 
 
@@ -106,7 +106,7 @@ def _raised(shares: dict[str, float]) -> list[str]:
 
 
 def _warning(kept: float) -> str:
-    """What a mean kept ratio outside the expected one comes to; "" inside."""
+    """A warning for a mean kept ratio outside the expected range, else ""."""
     low, high = EXPECTED
     if low <= kept <= high:
         return ""

@@ -1,11 +1,11 @@
-"""A set of aligned negatives on disk: a manifest, the sentences, and shards that appear whole or not at all.
+"""A set of aligned negatives on disk: a manifest, the sentences, and shards that are published whole.
 
-    folder/manifest.json        what defines the set; a folder with another is refused
+    folder/manifest.json        the set's definition; a folder with another one is refused
     folder/sentences.arrow      the sentences in order
     folder/part-00017.parquet   rows 17 * SHARD to 18 * SHARD
 
-A shard is written under another name, flushed and renamed: what a killed process leaves is its own draft alone,
-and what is pending is all shards without those that are there.
+A shard is written under another name, flushed and renamed, so a killed process leaves only a draft. Shards without
+a file are pending.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SENTENCES = "sentences.arrow"
 
 
 def begin(folder: Path, manifest: Mapping[str, Any], texts: list[str]) -> None:
-    """Make the folder of a set, or find it as it was left. CorpusError when it holds another set.
+    """Create the folder of a set, or go on with an existing one. CorpusError if it holds another set.
 
-    manifest: all that can change a row; the number of rows and the version of the schema are added.
+    manifest: all that can change a row; this adds the number of rows and the schema's version.
     """
     content = json.loads(json.dumps({**manifest, "rows": len(texts), "schema": SCHEMA_VERSION}))
     if (folder / MANIFEST).exists():
@@ -58,7 +58,7 @@ def begin(folder: Path, manifest: Mapping[str, Any], texts: list[str]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """CorpusError when the folder is not that of a set, or of a version that this one cannot read."""
+    """The manifest of a set. CorpusError if the folder holds no set, or one of an unknown version."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         version = manifest["schema"]
@@ -73,7 +73,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def set_id(manifest: Mapping[str, Any]) -> str:
-    """Names everything that can change a row: sha256 of the manifest without what `begin` adds."""
+    """A hash of everything that can change a row: sha256 of the manifest without the fields that `begin` adds."""
     return key_of({name: value for name, value in manifest.items() if name not in ("rows", "schema")})
 
 
@@ -86,13 +86,13 @@ def path_of(folder: Path, shard: int) -> Path:
 
 
 def pending(folder: Path) -> list[int]:
-    """Shards that are not there yet, in order."""
+    """The shards without a file yet, in order."""
     every = range(shards_of(read_manifest(folder)))
     return [shard for shard in every if not path_of(folder, shard).exists()]
 
 
 def every_sentence(folder: Path) -> Texts:
-    """The sentences of all shards, mapped."""
+    """The sentences of all shards, as a view of the mapped file."""
     return Texts(mapped_columns(folder / SENTENCES)["text"])
 
 
@@ -102,7 +102,7 @@ def sentences_of(folder: Path, shard: int) -> list[str]:
 
 
 def write_shard(folder: Path, shard: int, table: pa.Table) -> None:
-    """Publish a shard's rows. Two that write the same shard write the same bytes."""
+    """Publish a shard's rows. Two processes with the same shard write the same bytes."""
     draft = folder / f".part-{shard:05d}.{os.uname().nodename}.{os.getpid()}"
     pq.write_table(table, draft, compression="zstd")
     publish(draft, path_of(folder, shard))
@@ -111,11 +111,11 @@ def write_shard(folder: Path, shard: int, table: pa.Table) -> None:
 def read(folder: Path) -> Iterator[pa.Table]:
     """The rows of every shard, in order. CorpusError when one is missing or has too few or many rows."""
     manifest = read_manifest(folder)
-    left = pending(folder)
-    if left:
+    missing = pending(folder)
+    if missing:
         raise CorpusError(
-            f"corpora: {folder} lacks {len(left)} of {shards_of(manifest)} shards, "
-            f"the first {path_of(folder, left[0]).name}\n"
+            f"corpora: {folder} lacks {len(missing)} of {shards_of(manifest)} shards, "
+            f"the first {path_of(folder, missing[0]).name}\n"
             "  to finish it: the same `semray san-generate` again"
         )
     for shard in range(shards_of(manifest)):
