@@ -1,1 +1,1 @@
-"""Recipes as users of sentence-transformers write them, through that library's own trainer."""
+"""Recipes of sentence-transformers, trained by that library's own trainer."""

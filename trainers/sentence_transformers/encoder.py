@@ -1,4 +1,4 @@
-"""A model of sentence-transformers as semray trains and scores it."""
+"""A model of sentence-transformers that semray trains and scores."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from trainers.engine.world import World
 from trainers.sentence_transformers.settings import Settings
 
 BATCH = 32
-PROMPT = "text"  # what the prompt of every text is called in the folder
+PROMPT = "text"  # the name of the prompt for every text, in the saved folder
 
 
 @dataclass(eq=False)
 class SentenceModel:
-    """truncated counts texts that had to be cut."""
+    """A model and its world. truncated: how many texts were cut."""
 
     model: SentenceTransformer
     world: World
@@ -39,7 +39,7 @@ class SentenceModel:
         return self._encoded(texts, normalize=True)
 
     def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors as the model's own modules make them, likewise. N texts -> (N, D) float32."""
+        """Vectors as the model's own modules make them, with the prompt. N texts -> (N, D) float32."""
         return self._encoded(texts, normalize=False)
 
     def _encoded(self, texts: Sequence[str], *, normalize: bool) -> np.ndarray:
@@ -52,13 +52,13 @@ class SentenceModel:
         return np.asarray(rows, np.float32)
 
     def save(self, path: Path) -> None:
-        """A folder that SentenceTransformer opens; safetensors only."""
+        """Write a folder that SentenceTransformer opens; safetensors only."""
         with quiet():
             self.model.save_pretrained(str(path), create_model_card=False, safe_serialization=True)
 
 
 def opened(settings: Settings, folder: Path, world: World) -> SentenceModel:
-    """The model in a folder, in float32, with what the settings say of how it reads."""
+    """Load the model of a folder in float32, with the settings' prompt and length."""
     reading: dict[str, Any] = {"use_safetensors": True, "dtype": "float32"}
     with quiet():
         model = sentence_transformer(folder, device=world.device, model_kwargs=reading, local_files_only=True)

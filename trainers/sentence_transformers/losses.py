@@ -1,9 +1,9 @@
-"""The losses of sentence-transformers that an arm may name, with what each takes. No torch here.
+"""The losses of sentence-transformers that an arm may name, with their arguments. This module imports no torch.
 
-A loss is its class's name, or {name: …, argument: …}; one that wraps another has it as `loss`. Arguments are
-called as the library calls them, but for a guide, which is one of `data.guides`. What is not in this table has not
-been run here, and is refused: losses that want vectors or lists of a teacher as labels, those on texts alone, and
-those that the library gives up (a symmetric ranking is one of two `directions`).
+A loss is its class's name, or {name: …, argument: …}; one that wraps another has it as `loss`. Arguments have the
+library's names; a guide is the name of one of `data.guides`. Losses outside this table are refused, as they are
+not tested here: those with a teacher's vectors or lists as labels, those on texts alone, and those that the
+library deprecates (a symmetric ranking is one of two `directions`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Guide = object()  # the argument that is a guide of the data
 
 @dataclass(frozen=True)
 class LossKind:
-    """label: what it wants beside the texts. texts: how many columns, from and to. arguments: what each
-    accepts. classes: how many there are; None where an argument says so, or any number."""
+    """A loss's inputs. label: its kind of label. texts: least and most columns of texts. arguments: name ->
+    accepted values. classes: their number; None if an argument gives it, or for any number."""
 
     label: Label
     texts: tuple[int, int]
@@ -102,19 +102,19 @@ LOSSES = {
     "Matryoshka2dLoss": LossKind("none", (1, MANY), LAYERS | MATRYOSHKA, ("loss", "matryoshka_dims")),
 }
 CACHED = tuple(name for name in LOSSES if name.startswith("Cached"))
-# Losses of one worker alone. SoftmaxLoss learns a classifier that no group keeps equal, and the triplet losses of
-# a batch pass by what averages the workers' gradients: each worker would learn a model of its own.
+# Losses for one worker only. The workers' classifiers of SoftmaxLoss would differ, and the batch triplet losses
+# bypass the averaging of gradients, so each worker would learn another model.
 ALONE = ("SoftmaxLoss", *(name for name in LOSSES if name.startswith("Batch")))
-WHOLE_MODEL = ("AdaptiveLayerLoss", "Matryoshka2dLoss")  # they read single layers, which no cached loss has
+WHOLE_MODEL = ("AdaptiveLayerLoss", "Matryoshka2dLoss")  # they read single layers, which cached losses do not give
 
 
 def spec_of(given: Any) -> Spec:
-    """A loss as a mapping with its name, arguments as given. ValueError says, in words, what is refused."""
+    """A loss as a mapping of its name and the given arguments. ValueError says what is accepted."""
     spec = {"name": given} if isinstance(given, str) else given
     if not isinstance(spec, Mapping) or spec.get("name") not in LOSSES:
-        told = spec.get("name") if isinstance(spec, Mapping) else given
-        near = "".join(f" (did you mean {one}?)" for one in get_close_matches(str(told), LOSSES, 1))
-        raise ValueError(f"loss: accepted: {', '.join(LOSSES)}; not {told!r}{near}")
+        written = spec.get("name") if isinstance(spec, Mapping) else given
+        near = "".join(f" (did you mean {one}?)" for one in get_close_matches(str(written), LOSSES, 1))
+        raise ValueError(f"loss: accepted: {', '.join(LOSSES)}; not {written!r}{near}")
     kind, name = LOSSES[spec["name"]], spec["name"]
     for argument in spec:
         if argument != "name" and argument not in kind.arguments:
@@ -124,14 +124,14 @@ def spec_of(given: Any) -> Spec:
         if argument not in spec:
             raise ValueError(f"loss: accepted: for {name} its {argument} too")
     checked = {
-        argument: _value(name, argument, kind.arguments.get(argument), one) for argument, one in spec.items()
+        argument: _value(name, argument, kind.arguments.get(argument), value) for argument, value in spec.items()
     }
     _check_together(name, checked)
     return checked
 
 
 def _check_together(name: str, spec: Spec) -> None:
-    """ValueError for arguments that the library would refuse together, or only in training."""
+    """ValueError for combinations of arguments that the library refuses, or refuses only in training."""
     weights, dims = spec.get("matryoshka_weights"), spec.get("matryoshka_dims")
     if weights is not None and dims is not None and len(weights) != len(dims):
         raise ValueError(f"loss: accepted: for {name} as many matryoshka_weights as matryoshka_dims")
@@ -153,12 +153,12 @@ def _check_together(name: str, spec: Spec) -> None:
 
 
 def inner(spec: Spec) -> Spec:
-    """The loss that wants the labels: the innermost of those that wrap one another."""
+    """The innermost of losses that wrap one another, which uses the labels."""
     return inner(spec["loss"]) if "loss" in spec else spec
 
 
 def guide_of(spec: Spec) -> str | None:
-    """The guide that a loss asks, by its name in the data."""
+    """The name in the data of a loss's guide; None without one."""
     return inner(spec).get("guide")
 
 
@@ -171,16 +171,16 @@ def _value(name: str, argument: str, kind: Any, value: Any) -> Any:
             raise ValueError(f"loss: accepted: {name} around a loss that wraps no other")
         return wrapped
     if kind is Guide:
-        fits, told = isinstance(value, str) and bool(value), "one of data.guides"
+        fits, accepted = isinstance(value, str) and bool(value), "one of data.guides"
     elif kind is bool:
-        fits, told = isinstance(value, bool), "true or false"
+        fits, accepted = isinstance(value, bool), "true or false"
     elif get_origin(kind) is tuple:
         fits = isinstance(value, list | tuple) and bool(value) and accepts(kind, tuple(value))
-        fits, told = fits and all(not isinstance(one, bool) for one in value), words(kind)
+        fits, accepted = fits and all(not isinstance(one, bool) for one in value), words(kind)
         value = list(value) if fits else value  # as JSON has it
     else:
         broken = isinstance(value, bool) or (unwrapped(kind)[0] is int and not isinstance(value, int))
-        fits, told = not broken and accepts(kind, value), words(kind)
+        fits, accepted = not broken and accepts(kind, value), words(kind)
     if not fits:
-        raise ValueError(f"loss: accepted: for {name}.{argument} {told}; not {value!r}")
+        raise ValueError(f"loss: accepted: for {name}.{argument} {accepted}; not {value!r}")
     return value

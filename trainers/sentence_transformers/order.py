@@ -1,7 +1,7 @@
-"""Which rows a step sees: the library's batch samplers, each drawing from named streams of its own.
+"""Chooses the rows of each step: the library's batch samplers, with a named random stream for each.
 
-By itself the library shuffles all data sets by one generator that its trainer seeds, and forgets where it was when
-a training goes on in a later epoch. Here every data set and the mixture draw from (seed, "data", name, epoch).
+By default the library shuffles all data sets with one generator, whose state is lost when a training resumes in a
+later epoch. Here every data set and the mixture draw from (seed, "data", name, epoch).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from trainers.sentence_transformers.settings import Settings
 
 LIBRARY = {"no_duplicates": NoDuplicatesBatchSampler, "group_by_label": GroupByLabelBatchSampler}
 MIXED = {"proportional": ProportionalBatchSampler, "round_robin": RoundRobinBatchSampler}
-SEEDS = 2**31  # the library adds the epoch to a seed, and torch takes 63 bits
+SEEDS = 2**31  # leaves room for the epoch that the library adds
 
 
 class Shuffled(DefaultBatchSampler):
-    """All rows once an epoch, in an order from a stream of that epoch."""
+    """All rows once per epoch, in an order drawn from that epoch's stream."""
 
     def __init__(self, rows: int, batch_size: int, drop_last: bool, seed: int, name: str) -> None:
         super().__init__(range(rows), batch_size=batch_size, drop_last=drop_last)
@@ -44,9 +44,9 @@ class Shuffled(DefaultBatchSampler):
 
 
 class Weighted(MultiDatasetDefaultBatchSampler):
-    """As many steps an epoch as all data sets have batches; the data set of each is drawn by weight.
+    """Draws the data set of each step by weight. An epoch has as many steps as all data sets have batches.
 
-    A data set that has been gone through begins again, in the order of its next epoch.
+    A data set that is used up begins again, in the order of its next round.
     """
 
     def __init__(self, dataset: Any, batch_samplers: Sequence[Any], weights: Sequence[float], seed: int) -> None:
@@ -68,7 +68,7 @@ class Weighted(MultiDatasetDefaultBatchSampler):
 
 
 def _without_end(sampler: Any, epoch: int) -> Iterator[list[int]]:
-    """A data set's batches, round after round; the rounds of one epoch are no other's."""
+    """A data set's batches, round after round; no two epochs share the order of a round."""
     turn = 0
     while True:
         sampler.set_epoch(epoch + turn * 10_000)

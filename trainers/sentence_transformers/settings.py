@@ -1,6 +1,6 @@
-"""What an arm of a sentence_transformers study may set, under the names that the library gives it.
+"""The settings of an arm of a sentence_transformers study, under the library's names.
 
-Defaults are the library's own, but for a number of steps in the place of its three epochs.
+Defaults are the library's, except for a number of steps in place of its three epochs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Schedule = Literal["linear", "cosine", "constant", "constant_with_warmup"]
 
 @dataclass(frozen=True, kw_only=True)
 class LoraSettings:
-    """Low-rank updates beside the layers: they alone are learnt, then added to the weights (PEFT's LoraConfig).
+    """Low-rank updates of layers: only these are trained, then added to the weights (PEFT's LoraConfig).
 
-    target_modules: names of layers; None: those that PEFT knows for the architecture.
+    target_modules: names of layers; None: PEFT's choice for the architecture.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -40,11 +40,11 @@ class LoraSettings:
 class Settings:
     """One recipe. ValueError names a field that is refused.
 
-    loss: what is minimised; of several data sets each may have its own. datasets: of data.datasets, in this order;
-    () for all. batch_sampler, multi_dataset_batch_sampler: as the library's, and `weighted`, which draws the data
-    set of every step by `weights`. prompts: column -> what stands before its texts in training; prompt: before
-    every text that is evaluated, and of the encoder afterwards. max_seq_length: tokens; None is the encoder's own.
-    num_train_epochs: in the place of max_steps, which is None then. lora: see LoraSettings.
+    loss: one loss, or one for each data set. datasets: names in data.datasets, in this order; () for all.
+    batch_sampler, multi_dataset_batch_sampler: the library's, and `weighted`, which draws the data set of every
+    step by `weights`. prompts: column -> text before its texts in training. prompt: text before every text in
+    evaluation, and in the saved encoder. max_seq_length: in tokens; None for the encoder's own. num_train_epochs:
+    replaces max_steps, which is None then. lora: see LoraSettings.
     """
 
     train: bool = True
@@ -86,7 +86,7 @@ class Settings:
         self.losses(self.datasets)
 
     def losses(self, names: tuple[str, ...]) -> dict[str, Spec]:
-        """The loss of each of these data sets."""
+        """The loss of each of these data sets: name -> spec."""
         if isinstance(self.loss, str) or "name" in self.loss:
             return dict.fromkeys(names, spec_of(self.loss))
         specs = {name: spec_of(given) for name, given in self.loss.items()}
@@ -101,7 +101,7 @@ class Settings:
 
 
 def defining(settings: Settings) -> dict[str, Any]:
-    """The settings that can change the model: all; of an untrained arm only how it reads."""
+    """The settings that can change the model: all, or for an untrained arm only how it reads texts."""
     if not settings.train:
         return {name: getattr(settings, name) for name in ("train", "max_seq_length", "prompt")}
     kept = asdict(settings)

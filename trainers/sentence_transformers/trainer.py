@@ -1,4 +1,4 @@
-"""The library's own trainer, as a run of semray: its streams, its progress, its checkpoints."""
+"""The library's trainer with semray's random streams, progress and checkpoints."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from trainers.engine.world import Progress, World
 from trainers.sentence_transformers import order
 from trainers.sentence_transformers.settings import Settings
 
-# of a checkpoint; the curve is written last
+# files of a checkpoint; the curve is written last
 CURVE, COST, WEIGHTS = "curve.json", "cost.json", "model_and_loss.safetensors"
 
 
 class Steps(TrainerCallback):
-    """What goes on around a step: its own stream of dropout, its point of the curve, its checkpoint, a stop.
+    """A callback around each step: its dropout stream, its point of the curve, its checkpoint, a stop.
 
-    flops: the floating-point operations since it was last called.
+    flops: gives the floating-point operations since its last call.
     """
 
     def __init__(self, seed: int, world: World, look: Callable[[], Mapping[str, float]]) -> None:
@@ -48,13 +48,13 @@ class Steps(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         torch.manual_seed(number(self.seed, "dropout", state.global_step, self.world.rank))
-        drawn = number(self.seed, "dropout", state.global_step, 0)  # a loss draws alike on all workers
+        drawn = number(self.seed, "dropout", state.global_step, 0)  # a loss draws the same on all workers
         random.seed(drawn)
-        np.random.seed(drawn % 2**32)  # noqa: NPY002 - for what the library draws from it
+        np.random.seed(drawn % 2**32)  # noqa: NPY002 - the library draws from it
         self.losses, self.sentences, self.began = [], 0, time.perf_counter()
 
-    def heard(self, loss: float, sentences: int) -> None:
-        """One batch of the step."""
+    def add_batch(self, loss: float, sentences: int) -> None:
+        """Add the loss and the sentences of one batch of the step."""
         self.losses.append(loss)
         self.sentences += sentences
 
@@ -64,9 +64,9 @@ class Steps(TrainerCallback):
         self.rate = max(group["lr"] for group in optimizer.param_groups)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        step, loss = state.global_step, self._of_all(sum(self.losses) / len(self.losses))
+        step, loss = state.global_step, self._mean_of_workers(sum(self.losses) / len(self.losses))
         self.world.spent(self.flops(), time.perf_counter() - self.began)
-        if not math.isfinite(loss):  # of several workers all hear it, and end together
+        if not math.isfinite(loss):  # all workers know it, and end together
             raise Diverged(step, {"loss": loss})
         done = Progress(
             step=step,
@@ -78,7 +78,7 @@ class Steps(TrainerCallback):
         )
         if step in self.world.look_at and self.world.rank == 0:
             done = replace(done, figures=self.look())
-            self.flops()  # a look is no training
+            self.flops()  # a look does not count as training
         self.curve.append(done)
         self.world.report(done)
         due = self.world.checkpoint_every and step % self.world.checkpoint_every == 0
@@ -86,8 +86,8 @@ class Steps(TrainerCallback):
         control.should_save = self.world.scratch is not None and bool(due or self.stopped)
         control.should_training_stop = control.should_training_stop or self.stopped
 
-    def _of_all(self, loss: float) -> float:
-        """The mean over all workers."""
+    def _mean_of_workers(self, loss: float) -> float:
+        """The mean of a loss over all workers."""
         if self.world.size == 1:
             return loss
         shared = torch.tensor(loss, dtype=torch.float64, device=self.world.device)
@@ -95,7 +95,7 @@ class Steps(TrainerCallback):
         return float(shared) / self.world.size
 
     def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        """Rank 0 completes what the trainer wrote; then all meet."""
+        """Rank 0 completes the trainer's checkpoint; then all workers meet."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         if self.world.rank == 0:
             self._complete(folder)
@@ -114,27 +114,27 @@ class Steps(TrainerCallback):
 class RecipeTrainer(SentenceTransformerTrainer):
     """The library's trainer with our order of rows, and checkpoints without pickled models.
 
-    A checkpoint holds the parameters of the loss too, which the library's own leaves out.
+    A checkpoint also holds the loss's parameters, which the library's own lacks.
     """
 
     def __init__(self, *, settings: Settings, names: Sequence[str], seed: int, steps: Steps, **rest: Any) -> None:
         self.settings, self.names, self.seed, self.steps = settings, names, seed, steps
         super().__init__(callbacks=[steps], **rest)
-        self.remove_callback(PrinterCallback)  # it would print to stdout, where results go
+        self.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
 
     def finish(self, last: Path | None) -> None:
-        """Train from the beginning, or from this checkpoint, to the end."""
+        """Train to the end, from the start or from this checkpoint."""
         curve = self.steps.curve
         if last is not None and (kept := last / COST).exists():  # old checkpoints have none
             self.steps.world.go_on(json.loads(kept.read_text()))
         if last is not None and curve[-1].step >= curve[-1].steps:
-            self._load_from_checkpoint(str(last))  # the library would take one step more
+            self._load_from_checkpoint(str(last))  # the library would train one step more
             return
         with counting(self.model) as self.steps.flops:
             self.train(resume_from_checkpoint=None if last is None else str(last))
 
     def add_model_card_callback(self, default_args_dict: Mapping[str, Any]) -> None:
-        """None: it would look up data sets on the hub for a model card."""
+        """Add no callback, as it would look up data sets on the hub."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **rest: Any) -> Any:
         columns = [value for name, value in inputs.items() if name.endswith("input_ids")]
@@ -142,7 +142,7 @@ class RecipeTrainer(SentenceTransformerTrainer):
         value = float(loss.detach())
         if not math.isfinite(value) and self.steps.world.size == 1:
             raise Diverged(self.state.global_step + 1, {"loss": value})
-        self.steps.heard(value, sum(len(ids) for ids in columns))
+        self.steps.add_batch(value, sum(len(ids) for ids in columns))
         return loss
 
     def get_batch_sampler(self, dataset: Any, *args: Any, **rest: Any) -> Any:
@@ -158,34 +158,34 @@ class RecipeTrainer(SentenceTransformerTrainer):
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         folder = Path(str(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(self._learnt(), str(folder / WEIGHTS))
+        save_model(self._model_and_losses(), str(folder / WEIGHTS))
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        load_model(self._learnt(), str(Path(resume_from_checkpoint) / WEIGHTS))
+        load_model(self._model_and_losses(), str(Path(resume_from_checkpoint) / WEIGHTS))
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
-        """Nothing: every step draws from a stream of its own."""
+        """Load nothing, as every step draws from its own stream."""
 
-    def _learnt(self) -> nn.Module:
+    def _model_and_losses(self) -> nn.Module:
         losses = self.loss if isinstance(self.loss, dict) else {"loss": self.loss}
-        own = {f"loss {name}": _by_itself(loss) for name, loss in losses.items()}
+        own = {f"loss {name}": _without_group(loss) for name, loss in losses.items()}
         return nn.ModuleDict({"model": self.model, **own})
 
 
-def _by_itself(module: nn.Module) -> nn.Module:
-    """The same parameters, under the names that they have without a group of workers around the model."""
+def _without_group(module: nn.Module) -> nn.Module:
+    """The module with the parameter names that it has without DistributedDataParallel around its parts."""
     if isinstance(module, DistributedDataParallel):
         return module.module
     twin = copy(module)
     twin._modules = {
-        name: child if child is None else _by_itself(child) for name, child in module._modules.items()
+        name: child if child is None else _without_group(child) for name, child in module._modules.items()
     }
     return twin
 
 
 def newest(folder: Path) -> tuple[Path | None, list[Progress]]:
-    """The last checkpoint that is whole, with the curve up to it."""
-    whole = [file.parent for file in folder.glob(f"checkpoint-*/{CURVE}")]
-    last = max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
+    """The last complete checkpoint, and the curve up to it."""
+    complete = [file.parent for file in folder.glob(f"checkpoint-*/{CURVE}")]
+    last = max(complete, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
     points = json.loads((last / CURVE).read_text()) if last else []
     return last, [Progress(**point) for point in points]

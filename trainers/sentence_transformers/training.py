@@ -1,9 +1,9 @@
-"""A recipe of sentence-transformers as a training: model, losses, rows and arguments to the library's trainer.
+"""Trains a recipe of sentence-transformers: gives model, losses, rows and arguments to the library's trainer.
 
-Where seeds go: the order of rows from (seed, "data", data set, epoch), the mixture from (seed, "data", "mixture",
-epoch), dropout from (seed, "dropout", step), what a loss or LoRA begins with from (seed, "init", …). What a loss
-draws inside a step (the dimensions of MatryoshkaLoss, the layers of AdaptiveLayerLoss) the library takes from the
-process's own generators, which begin each step from its stream: dropout is then no longer as in other arms.
+Random streams: (seed, "data", data set, epoch) for the order of rows, (seed, "data", "mixture", epoch) for the
+mixture, (seed, "dropout", step) for dropout, (seed, "init", …) for initial weights of a loss or of LoRA. A loss
+that draws inside a step (MatryoshkaLoss its dimensions, AdaptiveLayerLoss its layers) uses the process's
+generators, which each step seeds from its stream; its arm's dropout then differs from other arms'.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, World
     from trainers.sentence_transformers.encoder import SentenceModel
 
-ARGUMENTS = (  # that stand in the settings under the library's names
+ARGUMENTS = (  # of the library, which are settings of the same name
     "per_device_train_batch_size",
     "gradient_accumulation_steps",
     "dataloader_drop_last",
@@ -37,7 +37,7 @@ ARGUMENTS = (  # that stand in the settings under the library's names
 
 
 def read(settings: Settings, folder: Path, world: World) -> SentenceModel:
-    """A backbone's folder, or one that a run saved, without training."""
+    """Open a backbone, or a model that a run saved."""
     from trainers.sentence_transformers.encoder import opened
 
     return opened(settings, folder, world)
@@ -46,7 +46,7 @@ def read(settings: Settings, folder: Path, world: World) -> SentenceModel:
 def fit(
     settings: Settings, backbone: Path, corpus: RecipeCorpus, seed: int, world: World
 ) -> tuple[SentenceModel, list[Progress]]:
-    """Train by the library's trainer. Raises Diverged, and Stopped when world.stopping() says so."""
+    """Train with the library's trainer. Raises Diverged, or Stopped if world.stopping()."""
     import torch
 
     from trainers.engine import loop
@@ -69,8 +69,8 @@ def fit(
     shared = next(iter(losses.values()))
     if not settings.loss_by_dataset:
         losses = dict.fromkeys(losses, shared)
-    steps = Steps(seed, world, partial(_looked, encoder, world))
-    with TemporaryDirectory(prefix="semray-recipe-") as room, _as_the_world_says(world):
+    steps = Steps(seed, world, partial(_look, encoder, world))
+    with TemporaryDirectory(prefix="semray-recipe-") as room, _workers_as_in(world):
         place = (world.scratch or Path(room)) / "checkpoints"
         last, steps.curve = newest(place)
         trainer = RecipeTrainer(
@@ -99,7 +99,7 @@ def _arguments(settings: Settings, names: Sequence[str], place: Path, seed: int,
 
     length = "max_steps" if settings.num_train_epochs is None else "num_train_epochs"
     prompts: dict[str, Any] = dict(settings.prompts)
-    if prompts and len(names) > 1:  # the library would take a column's prompt for that of a set of the same name
+    if prompts and len(names) > 1:  # else the library confuses names of columns and of data sets
         prompts = dict.fromkeys(names, prompts)
     return SentenceTransformerTrainingArguments(
         output_dir=str(place),
@@ -118,20 +118,20 @@ def _arguments(settings: Settings, names: Sequence[str], place: Path, seed: int,
 
 
 def _dataset(columns: Columns, spec: Mapping[str, Any]) -> Any:
-    """Rows as the library takes them, labels as the loss wants them."""
+    """The rows as a `Dataset`, with labels of the loss's type."""
     from datasets import Dataset
 
     made: dict[str, Any] = {name: list(texts) for name, texts in columns.texts.items()}
     if columns.labels is not None:
-        whole = LOSSES[inner(spec)["name"]].label == "class"
-        made["label"] = [int(label) if whole else float(label) for label in columns.labels]
+        classes = LOSSES[inner(spec)["name"]].label == "class"
+        made["label"] = [int(label) if classes else float(label) for label in columns.labels]
     return Dataset.from_dict(made)
 
 
 def _loss(
     spec: Mapping[str, Any], encoder: SentenceModel, settings: Settings, corpus: RecipeCorpus, seed: int
 ) -> Any:
-    """The loss of a spec, with one that it wraps. seed: of what it begins with."""
+    """The loss of a spec, with the one that it wraps. seed: for its initial weights."""
     import torch
     from sentence_transformers.sentence_transformer import losses
 
@@ -159,7 +159,7 @@ def _guide(name: str, encoder: SentenceModel) -> Any:
 def _add_lora(encoder: SentenceModel, lora: LoraSettings) -> None:
     import peft
 
-    encoder.model.requires_grad_(False)  # the updates alone are learnt, whatever stands above the transformer
+    encoder.model.requires_grad_(False)  # only the updates are trained
     body: Any = encoder.model[0]
     config = peft.LoraConfig(
         task_type="FEATURE_EXTRACTION",
@@ -172,12 +172,12 @@ def _add_lora(encoder: SentenceModel, lora: LoraSettings) -> None:
 
 
 def _merge_lora(encoder: SentenceModel) -> None:
-    """Add the updates to the weights, so that what is scored is what is saved: a plain encoder."""
+    """Add the updates to the weights, so that the scored and saved model is a plain encoder."""
     body: Any = encoder.model[0]
     body.model = body.model.merge_and_unload()
 
 
-def _looked(encoder: SentenceModel, world: World) -> Mapping[str, float]:
+def _look(encoder: SentenceModel, world: World) -> Mapping[str, float]:
     encoder.model.eval()
     try:
         return dict(world.look(encoder))
@@ -186,10 +186,10 @@ def _looked(encoder: SentenceModel, world: World) -> Mapping[str, float]:
 
 
 @contextmanager
-def _as_the_world_says(world: World) -> Iterator[None]:
-    """Alone or one of several, whatever other engines of this process left: the library reads it from there.
+def _workers_as_in(world: World) -> Iterator[None]:
+    """Set the environment variables from which the library reads the number of workers, as the world has it.
 
-    The group itself is the one that is there already; its address is never asked for.
+    The process group exists already, so its address is never used.
     """
     from accelerate.state import AcceleratorState, PartialState
 
@@ -199,7 +199,7 @@ def _as_the_world_says(world: World) -> Iterator[None]:
     if world.size > 1:
         os.environ |= {"RANK": f"{world.rank}", "LOCAL_RANK": f"{world.rank}"}
         os.environ |= {"WORLD_SIZE": f"{world.size}", "LOCAL_WORLD_SIZE": f"{world.size}"}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}  # never called
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}  # never used
     AcceleratorState._reset_state(True)
     try:
         yield
