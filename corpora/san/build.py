@@ -1,6 +1,6 @@
-"""Making a set of aligned negatives from what a study asks: its sentences, the counts that fill masks, its name.
+"""Makes the parts of a set of aligned negatives: its sentences, the counts that fill masks, its manifest.
 
-Everything is named by what it is made of, and kept in the cache under that name.
+Each part is kept in the cache under a hash of its sources and settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLOZE = "the sentences and of WordNet's glosses"
 
 
 class Names(NamedTuple):
-    """What a set is made of, by name: the sentences, the lexicon that tags them, the counts that fill masks."""
+    """Hashes of a set's parts: the sentences, the lexicon that tags them, the counts that fill masks."""
 
     selection: str
     lexicon: str
@@ -37,7 +37,7 @@ class Names(NamedTuple):
 
 
 def names_of(data: SanData) -> Names:
-    """Reads the sources and builds nothing."""
+    """The hashes for these settings. Reads the sources and builds nothing."""
     selection = selection_key(data)
     wordnet = wordnet_files.locate(data.wordnet).digests()
     tags = lexicon_fingerprint(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor)
@@ -46,14 +46,14 @@ def names_of(data: SanData) -> Names:
 
 
 def selection_key(data: SanData) -> str:
-    """Names the sentences, without choosing them."""
+    """A hash of the chosen sentences, computed without choosing them."""
     found = digest(data.sentences, path=data.path, wordnet_at=data.wordnet, semcor_at=data.semcor)
     chosen = {"least": data.least_words, "most": data.most_words, "sample": data.sample}
     return key_of({"builder": BUILDER, "sentences": found, "chosen": chosen})
 
 
 def selected(data: SanData) -> Sentences:
-    """The sentences of the lengths asked for; of a sample, those with the smallest hash, in the corpus's order."""
+    """The sentences of the wanted lengths, in the corpus's order; a sample has those with the smallest hashes."""
     every = read(data.sentences, path=data.path, wordnet_at=data.wordnet, semcor_at=data.semcor)
     lengths = np.array([len(text.split()) for text in every.texts])
     most = lengths.max(initial=0) if data.most_words is None else data.most_words
@@ -74,7 +74,7 @@ def selected(data: SanData) -> Sentences:
 
 
 def cloze(name: str, texts: Iterable[str], found: Lexicon) -> Cloze:
-    """Counts of the sentences and of WordNet's texts, from the cache; counted when they are not there."""
+    """Counts of the sentences and of WordNet's texts, from the cache, or counted if missing."""
 
     def build(folder: Path) -> None:
         counted = dict.fromkeys([*texts, *wordnet_texts(found.wordnet)])
@@ -84,7 +84,7 @@ def cloze(name: str, texts: Iterable[str], found: Lexicon) -> Cloze:
 
 
 def manifest_of(names: Names, recipe: SetRecipe, *, generator: str, key: str) -> dict[str, Any]:
-    """All that can change a row of a set. generator: its name in words; key: names what it fills with."""
+    """All that can change a row of a set. generator: its name in words; key: a hash of its model."""
     settings = asdict(recipe) | {"importance": read_scores(recipe.importance)}
     return {
         "builder": BUILDER,

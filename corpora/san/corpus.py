@@ -3,8 +3,8 @@
     corpus = load(SanData(sentences="wordnet", sample=4800, most_words=24))
     corpus.negatives("san", rule="semray").take([0])
 
-Sets by the count-based generator are made here, once, in seconds to minutes. Those of a masked language model are
-made before by `semray san-generate`, and named by their folder.
+Sets of the count-based generator are made here, once, in seconds to minutes. Those of a masked language model are
+made before, by `semray san-generate`, and are given by their folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from corpora.store.errors import CorpusError
 
 
 def fingerprint(data: SanData) -> str:
-    """Names the corpus: sha256 of what the sources hold and the settings. Reads the sources and builds nothing."""
+    """sha256 of the sources' content and the settings. Reads the sources and builds nothing."""
     return _fingerprint(data, names_of(data))
 
 
 def load(data: SanData) -> SanCorpus:
-    """The corpus, from the cache; built first when it is not there. CorpusError when a source is at fault."""
+    """The corpus from the cache, built if missing. CorpusError for a bad source."""
     names = names_of(data)
     place, _ = entry("san-sentences", names.selection, lambda folder: write_sentences(folder, selected(data)))
     sentences = read_sentences(place)
@@ -72,7 +72,7 @@ def _fingerprint(data: SanData, names: Names) -> str:
 
 
 def _made(names: Names, recipe: SetRecipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
-    """The set of a recipe by counts, made when the cache lacks it. found: the lexicon, read when first needed."""
+    """The set of a recipe by counts, from the cache or made now. found: gives the lexicon if it is needed."""
     manifest = cloze_manifest(names, recipe)
 
     def build(folder: Path) -> None:
@@ -84,7 +84,7 @@ def _made(names: Names, recipe: SetRecipe, texts: Texts, found: Callable[[], Lex
 
 
 def _given(name: str, folder: Path, selection: str) -> SetFile:
-    """The set of a folder, mapped from the cache. CorpusError when it was made from other sentences."""
+    """The set of a folder, memory-mapped from the cache. CorpusError if it has other sentences."""
     manifest = read_manifest(folder)
     if manifest["corpus"] != selection:
         raise CorpusError(

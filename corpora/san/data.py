@@ -1,4 +1,4 @@
-"""What a san study may ask of its corpus: the `data:` block."""
+"""The `data:` block of a san study."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rewriting sentences into rows: an aligned negative of each, what is wrong with it, and a soft negative.
+"""Rewrites sentences into rows: an aligned negative of each, its flags, and a soft negative.
 
-table = rows(rewriter, texts)          # the same for a text whatever stands beside it
+table = rows(rewriter, texts)          # a text's row does not depend on the others
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Rewriter:
-    """All that rewriting needs. tag: gives words their tags in context; None for the static lexicon."""
+    """The parts of rewriting. tag: tags words in context; None for the static lexicon."""
 
     generator: Generator
     recipe: SetRecipe

@@ -1,4 +1,4 @@
-"""Which tokens are masked: importance of parts of speech, as a probability per token.
+"""The probability that a token is masked, by the importance of its part of speech.
 
 Source: SAN, section 3.1 and table 2.
 """
@@ -49,7 +49,7 @@ class Masking:
     """P(mask) of a token from its part of speech.
 
         importance     min(1, score / scale)
-        uniform        the sentence's mean of the importance law: as many masks expected, wherever they fall
+        uniform        the sentence's mean of the importance law: as many masks are expected, at any word
         content_only   the importance law on nouns, verbs, adjectives, adverbs and names, 0 elsewhere
 
     The two others are controls: does it matter which words are masked?

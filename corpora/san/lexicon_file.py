@@ -2,8 +2,8 @@
 
     resolve = by_file(Path("tags.tsv"), otherwise)
 
-`paste vocab.txt tags.txt` makes one of a vocabulary and a table with one tag a line, as the authors of SAN keep
-theirs. The marks of pieces, `##` and `Ġ`, may stay: a piece that begins no word is X whatever its line says.
+`paste vocab.txt tags.txt` makes one of a vocabulary and a table with one tag a line, which is the form of SAN's
+authors. Pieces may keep `##` and `Ġ`: a piece that begins no word is X, whatever its line says.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ACCEPTED = f"lines of word, tab and one of {', '.join(CODE)}"
 
 
 def by_file(path: Path, otherwise: Resolve) -> Resolve:
-    """What the file says of a lower-case word, and `otherwise` of one that it lacks. CorpusError names a line.
+    """A function that tags lower-case words by the file, else by `otherwise`. CorpusError names a bad line.
 
-    Of lines that differ in case alone the one in small letters counts, and the first where there is none.
+    Of lines that differ only in case, the one in lower case counts, else the first.
     """
     tags: dict[str, str] = {}
     small: set[str] = set()

@@ -1,4 +1,4 @@
-"""The lexicon that tags and negates, from what is at hand: closed lists, WordNet, SemCor, or spaCy's model.
+"""The lexicon that tags and negates, from available sources: closed lists, WordNet, SemCor, or spaCy's model.
 
 found = lexicon("auto", wordnet_at=None, semcor_at=None)
 found.resolve("boats")                      # "NOUN"
@@ -28,7 +28,7 @@ AUTO, SPACY = "auto", "spacy"
 
 @dataclass(frozen=True)
 class Lexicon:
-    """name: the steps it takes, in words. fingerprint: names what it reads."""
+    """name: its steps, in words. fingerprint: a hash of its sources."""
 
     resolve: Resolve
     wordnet: Wordnet
@@ -37,9 +37,9 @@ class Lexicon:
 
 
 def lexicon(source: str, *, wordnet_at: str | None = None, semcor_at: str | None = None) -> Lexicon:
-    """auto: WordNet, and SemCor's counts where SemCor is at hand. spacy: its model in place of both.
+    """auto: WordNet, and SemCor's counts if SemCor is available. spacy: its model in place of both.
 
-    Any other source is a file (lexicon_file.py), which goes before closed lists and WordNet.
+    Any other source is a file (lexicon_file.py), which decides before closed lists and WordNet.
     """
     read = wordnet.read(wordnet_files.locate(wordnet_at))
     fingerprint = lexicon_fingerprint(source, wordnet_at=wordnet_at, semcor_at=semcor_at)
@@ -57,7 +57,7 @@ def lexicon(source: str, *, wordnet_at: str | None = None, semcor_at: str | None
 
 
 def lexicon_fingerprint(source: str, *, wordnet_at: str | None, semcor_at: str | None) -> str:
-    """Names what `lexicon` would read, cheaply."""
+    """A hash of the sources that `lexicon` would read, computed cheaply."""
     content: dict[str, Any] = {"wordnet": wordnet_files.locate(wordnet_at).digests()}
     if source == SPACY:
         content["spacy"] = spacy_model.named()
@@ -69,7 +69,7 @@ def lexicon_fingerprint(source: str, *, wordnet_at: str | None, semcor_at: str |
 
 
 def rewriter(generator: Generator, recipe: SetRecipe, found: Lexicon) -> Rewriter:
-    """The generator with the tagger and the negator that the recipe asks for."""
+    """The generator with the recipe's tagger and negator."""
     negate: Callable[[Sequence[str]], Iterable[str]] = negation.by_parse
     if recipe.negator == "rule":
         negate = partial(negation.by_rule, resolve=found.resolve, wordnet=found.wordnet)
@@ -79,14 +79,14 @@ def rewriter(generator: Generator, recipe: SetRecipe, found: Lexicon) -> Rewrite
 
 
 def negator_name(recipe: SetRecipe) -> str:
-    """Who writes the soft negatives, in words."""
+    """The negator that writes the soft negatives, in words."""
     if recipe.negator == "parse":
         return f"dependency parse by {spacy_model.named()}, rules of version {negation.PARSE}"
     return f"rules of version {negation.RULE} by closed lists and WordNet (a stand-in for a dependency parse)"
 
 
 def _semcor(path: str | None) -> semcor_files.SemcorFiles | None:
-    """SemCor where it is at hand; a place that was named has to hold it."""
+    """SemCor, or None if it is not available. CorpusError if a named place lacks it."""
     try:
         return semcor_files.locate(path)
     except CorpusError:

@@ -2,8 +2,8 @@
 
     rewritten = mask_predict(batch, generator, recipe, masking)
 
-Source: SAN, section 3.1 and figure 1. Departures from the released code: iterations work on token ids, so no text is
-tokenised again; only masked positions are filled; the result is the original text with the new words in place.
+Source: SAN, section 3.1 and figure 1. Departures from the released code: iterations work on token ids, so no text
+is tokenised again; only masked positions are filled; the result is the original text with the new words in place.
 The generator that fills masks is an argument.
 """
 

@@ -1,4 +1,4 @@
-"""What is wrong with an aligned negative, and how much of its sentence it keeps.
+"""Flags what is wrong with an aligned negative, and measures how much of its sentence it keeps.
 
 The rule `semray` raises the first seven flags of records.FLAGS, the rule `authors` the last.
 """
@@ -16,13 +16,13 @@ from corpora.sources.shared_words import words_of
 _LETTER = re.compile(r"[a-z]")
 _PUNCTUATION = frozenset(string.punctuation)
 _UNKNOWN = ("[unk]", "<unk>")
-DETACHED = 0.15  # a negative that keeps less of its sentence is another sentence
-LEAST_VARIETY, LONG_ENOUGH = 0.5, 6  # distinct words by words, judged from so many words on
+DETACHED = 0.15  # a negative that keeps less is another sentence
+LEAST_VARIETY, LONG_ENOUGH = 0.5, 6  # least ratio of distinct words, for texts of at least so many words
 AUTHORS_LENGTH, AUTHORS_SHARE = 50, 0.3
 
 
 def kept(words: Sequence[str], rewritten: Sequence[str]) -> float:
-    """Share of a sentence's words that its negative keeps, as multisets; 1 where the sentence has none."""
+    """Share of a sentence's words that its negative keeps, as multisets; 1 if the sentence has none."""
     if not words:
         return 1.0
     return sum((Counter(words) & Counter(rewritten)).values()) / len(words)

@@ -33,10 +33,10 @@ SAN, SOFT, EARLIER, NONE = range(len(SOURCES))
 class AlignedSet:
     """The aligned negatives of N sentences that one generator made under one masking law.
 
-    last: of the last iteration. earlier: of the nearest earlier iteration without a flag of `semray`, "" where
-    there is none. flags (N,) uint16: bits of FLAGS about `last`. kept (N,) float32: share of the sentence's words
-    that `last` keeps. masked: of each iteration, how many tokens were masked, (N,) int16. generator: who
-    filled the masks, in words; a stand-in says that it is one. id: names everything that can change a row.
+    last: texts of the last iteration. earlier: texts of the nearest earlier iteration without a flag of `semray`,
+    "" if there is none. flags (N,) uint16: bits of FLAGS for `last`. kept (N,) float32: share of the sentence's
+    words in `last`. masked: (N,) int16 for each iteration, the number of masked tokens. generator: its name in
+    words; a stand-in says that it is one. id: a hash of everything that can change a row.
     """
 
     last: Texts
@@ -55,8 +55,8 @@ class AlignedSet:
 class Negatives:
     """The negative text of each of N rows after the quality rule; "" for a row that has none.
 
-    source (N,) uint8 indexes SOURCES. A row whose source is NONE stays in the batch as an anchor; its negative is
-    to be masked for every anchor.
+    source (N,) uint8 indexes SOURCES. A row with source NONE stays in the batch as an anchor, and its negative
+    must be masked for every anchor.
     """
 
     source: np.ndarray
@@ -102,14 +102,13 @@ class SanCorpus:
     def negatives(self, name: str, *, rule: Rule) -> Negatives:
         """The negatives of a set under a quality rule.
 
-        A negative that fails gives way to the soft negative. Under `semray`, where there is none, the
-        nearest earlier iteration that passes stands in, and failing that the row has none. `authors` knows no
-        further resort, so a row without a soft negative has none there.
+        The soft negative replaces one that fails. If the row has no soft negative, `semray` takes the nearest
+        earlier iteration that passes, if any; with `authors` such a row has no negative.
         """
         chosen = self.sets[name]
         fails = (chosen.flags & FAILS[rule]) > 0  # (N,)
         source = np.where(fails, np.where(self.soft.filled(), SOFT, NONE), SAN)
         if rule == "semray":
             source = np.where((source == NONE) & chosen.earlier.filled(), EARLIER, source)
-        source = np.where((source == SAN) & ~chosen.last.filled(), NONE, source)  # a blank teaches nothing
+        source = np.where((source == SAN) & ~chosen.last.filled(), NONE, source)  # a blank text is no negative
         return Negatives(source.astype(np.uint8), {SAN: chosen.last, SOFT: self.soft, EARLIER: chosen.earlier})

@@ -1,4 +1,4 @@
-"""The SAN corpus on disk as mapped columns: the sentences once, and a file a set."""
+"""The SAN corpus on disk as memory-mapped columns: one file of sentences, and one for each set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
 
 SENTENCES, SET, ABOUT = "sentences.arrow", "set.arrow", "about.json"
-# A mask token in a negative would be read as the place that a prompted encoder reads its vector from.
+# A prompted encoder reads its vector at the mask token, so no negative may hold one.
 RESERVED = ("[MASK]", "<mask>")
 
 

@@ -14,7 +14,7 @@ from corpora.sources.spacy_model import load
 
 
 def tagged(texts: Sequence[str], tokens: Sequence[TaggedTokens]) -> Iterator[TaggedTokens]:
-    """The tokens with the tags of the words they lie in. What the vocabulary calls SPECIAL stays so."""
+    """The tokens with the tags of the words they lie in. SPECIAL tokens of the vocabulary stay SPECIAL."""
     nlp = load()
     with nlp.select_pipes(disable=["parser", "lemmatizer"]):
         for document, each in zip(nlp.pipe(texts), tokens, strict=True):
@@ -26,7 +26,7 @@ def tagged(texts: Sequence[str], tokens: Sequence[TaggedTokens]) -> Iterator[Tag
 
 
 def by_isolated_word() -> Resolve:
-    """Tag a word by the model, out of context, as the SAN authors made their table; lists and form come first."""
+    """A function that tags a word out of context, as the SAN authors: by lists and form, then spaCy's model."""
     nlp = load()
 
     @cache

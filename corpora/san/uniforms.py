@@ -1,10 +1,10 @@
-"""Uniform numbers that depend on a sentence and a place in it alone, so that no order of work can change them.
+"""Uniform numbers that depend only on a sentence and a place in it, and not on the order of work.
 
     positions = np.arange(1, 4, dtype=np.uint64)
     u = uniforms_at(seed, np.uint64(sid_of("He left.")), np.uint64(0), positions, lane=np.uint64(0))
 
-A counter passes through the finaliser of SplitMix64 once per coordinate. Lane 0 decides masks; lanes from 1 carry
-the noise of sampled fillings, one lane a rank.
+A counter passes through the finaliser of SplitMix64 once per coordinate. Lane 0 decides masks; lanes from 1 are
+the noise of sampled fillings, one lane per rank.
 """
 
 from __future__ import annotations
