@@ -29,7 +29,7 @@ def from_semcor(data: CaleData, files: SemcorFiles, lexicon: Wordnet) -> Spcd:
 
 
 def from_published(published: Mapping[str, Iterable[spcd_published.Row]], lexicon: Wordnet) -> Spcd:
-    """SPCD as its authors paired it."""
+    """SPCD with its authors' pairs."""
     return _spcd(*spcd_published.spcd_of(published, lexicon), lexicon, {"pairs": "as published"})
 
 

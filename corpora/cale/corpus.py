@@ -32,28 +32,28 @@ BUILDER = 2
 
 
 def fingerprint(data: CaleData) -> str:
-    """Names what is trained on: sha256 of what the sources hold, the settings and the builder's version.
+    """A hash of the training data: the sources' content, the settings and the builder's version.
 
-    Reads the sources (about a second) and builds nothing. Where they lie does not matter, what they hold does.
+    Reads the sources (about a second) and builds nothing. Their places do not matter, only their content.
     """
     return key_of({"spcd": _spcd(data)[0], "train_pairs": data.train_pairs, **_held(data)})
 
 
 def fingerprint_of_test(data: CaleData) -> str:
-    """Names the pairs to evaluate on, and those that choose the decision threshold."""
+    """A hash of the pairs to evaluate on, and of those that choose the decision threshold."""
     sizes = {name: getattr(data, name) for name in SIZES}
     return key_of({"spcd": _spcd(data)[0], "sizes": sizes, **_held(data)})
 
 
 def former_fingerprint(data: CaleData) -> str:
-    """The one name of all rows in old ledgers, where scores had no entries of their own; without others' sets."""
+    """The fingerprint of all rows in old ledgers, which had no separate entries for scores."""
     none = hashlib.sha256(repr({"lscd": {}, "cosimlex": {}, "wic": {}}).encode()).hexdigest()
     sizes = {name: getattr(data, name) for name in SIZES}
     return key_of({"spcd": _spcd(data)[0], "sizes": sizes, "evaluation": none})
 
 
 def load(data: CaleData) -> CaleCorpus:
-    """The corpus, SPCD from the cache; built first when it is not there. CorpusError when a source is at fault."""
+    """The corpus; SPCD comes from the cache, and is built if missing. CorpusError for a bad source."""
     key, build = _spcd(data)
     folder, _ = entry("cale", key, lambda folder: write_spcd(folder, build()))
     spcd = read_spcd(folder)
@@ -77,7 +77,7 @@ def load(data: CaleData) -> CaleCorpus:
 
 
 def lin_of(corpus: CaleCorpus, data: CaleData) -> np.ndarray:
-    """Lin's similarity of the concepts of each test pair, nan but for two nouns or two verbs. (N_test,)."""
+    """Lin's similarity of the concepts of each test pair; nan unless both are nouns or verbs. (N_test,)."""
     similarity = Lin(read_wordnet(wordnet_files.locate(data.wordnet)))
     synsets, pairs = list(map(synset_id, corpus.occurrences.concepts)), corpus.pairs["test"]
     sides = zip(
@@ -89,7 +89,7 @@ def lin_of(corpus: CaleCorpus, data: CaleData) -> np.ndarray:
 def sample(occurrences: Occurrences, pairs: OccurrencePairs, size: int | None) -> np.ndarray:
     """Rows of `size` pairs, ascending: those with the smallest hash of ids and category; None for all.
 
-    The same pairs whatever the run's seed, and a smaller sample is part of a larger one.
+    The pairs do not depend on the run's seed, and a smaller sample is part of a larger one.
     """
     if size is None or size >= len(pairs):
         return np.arange(len(pairs))
@@ -102,13 +102,13 @@ def sample(occurrences: Occurrences, pairs: OccurrencePairs, size: int | None) -
 
 
 def _in_held_sentence(occurrences: Occurrences, data: CaleData) -> np.ndarray:
-    """Whether each occurrence stands in a sentence that is not to train. (N,) bool."""
+    """Whether each occurrence is in a sentence held out from training. (N,) bool."""
     keys = [keyed_sha256(data.seed, "sentence", text) for text in occurrences.sentences]
     return (np.array(keys, np.uint64) / 2.0**64 < data.held_sentences)[occurrences.sentence]
 
 
 def _unseen(occurrences: Occurrences, pairs: Mapping[str, OccurrencePairs]) -> np.ndarray:
-    """Rows of the test pairs of which neither sentence is in a train pair. (K,)."""
+    """Rows of the test pairs whose two sentences are in no train pair. (K,)."""
     train, sentence = pairs["train"], occurrences.sentence
     seen = np.isin(sentence, sentence[np.concatenate([train.anchor, train.partner])])
     return np.flatnonzero(~_either(pairs["test"], seen))
@@ -120,12 +120,12 @@ def _either(pairs: OccurrencePairs, marked: np.ndarray) -> np.ndarray:
 
 
 def _held(data: CaleData) -> dict[str, Any]:
-    """What names the sentences that do not train; nothing where all may, as in old ledgers."""
+    """The settings that choose held-out sentences; empty without any, as in old ledgers."""
     return {"held": [data.seed, data.held_sentences]} if data.held_sentences else {}
 
 
 def _spcd(data: CaleData) -> tuple[str, Callable[[], Spcd]]:
-    """What SPCD is made of, as a key, and how it is made."""
+    """The cache key of SPCD, and the function that builds it."""
     wordnet = wordnet_files.locate(data.wordnet)
     content: dict[str, Any] = {"builder": BUILDER, "wordnet": wordnet.digests()}
     if data.spcd is not None:

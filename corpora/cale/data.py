@@ -1,4 +1,4 @@
-"""What a cale study may ask of its corpus: the `data:` block."""
+"""The `data:` block of a cale study."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 A concept is a WordNet synset, written as its part of speech and offset: v01009258. Satellite adjectives count as
 adjectives. Departures: the appendix leaves open what a sentence's length counts, which of several senses is taken
-and how a proper noun is told; docs/cale.md shows the readings that were tried.
+and how proper nouns are recognised; docs/cale.md shows the readings that were tried.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _of_sentence(sentence: Sentence, lexicon: Wordnet, data: CaleData) -> Iterat
         if synset is None or synset.pos not in POS or word.proper or not _PLAIN.fullmatch(word.lemma):
             continue
         if _spelling(word.lemma, synset) != word.lemma:
-            continue  # WordNet writes this sense with a capital: Friday, American
+            continue  # a proper noun: WordNet writes it with a capital
         start = sum(map(len, tokens[: word.place])) + word.place
         yield Tagged(
             id=f"{sentence.file}:{sentence.number}:{word.place}",
@@ -78,7 +78,7 @@ def synset_id(concept: str) -> str:
 
 
 def _sense(word: Word, lexicon: Wordnet, data: CaleData) -> Synset | None:
-    """The first sense that WordNet 3.0 has; none where several were given and `multi_sense` drops them."""
+    """The first sense that WordNet 3.0 has; None if there are several and `multi_sense` drops the word."""
     if len(word.keys) > 1 and data.multi_sense == "drop":
         return None
     found = (lexicon.keys.get(key) for key in word.keys)
@@ -91,7 +91,7 @@ def _spelling(lemma: str, synset: Synset) -> str:
 
 
 class Reserved(NamedTuple):
-    """Lemmas and concepts that are kept out of training, by name -> "val" or "test"."""
+    """Lemmas and concepts held out from training: name -> "val" or "test"."""
 
     lemmas: dict[str, str]
     concepts: dict[str, str]
@@ -106,7 +106,7 @@ class Reserved(NamedTuple):
         return Reserved(_drawn(lemmas, "lemma", data), _drawn(concepts, "concept", data))
 
     def split_of(self, row: Tagged) -> str:
-        """A reserved lemma or concept decides; test wins over val, val over train."""
+        """The split of an occurrence, by its reserved lemma or concept: test before val before train."""
         claims = {self.lemmas.get(row.occurrence.lemma, "train"), self.concepts.get(row.concept, "train")}
         return max(claims, key=SPLITS.index)
 

@@ -1,8 +1,8 @@
-"""SPCD's pairs: for every occurrence one partner of each category there is (CALE, appendix A).
+"""SPCD's pairs: for every occurrence one partner of each possible category (CALE, appendix A).
 
-Choices hang on a hash of the seed, the anchor's id and the category alone, so the order of the input, the number
-of processes and the machine make no difference. Departures: the paper draws partners within each split; its own
-counts can only be had when val and test anchors also take partners from train (`partner_pool: one_sided`).
+Choices depend only on a hash of the seed, the anchor's id and the category, and not on the order of the input, the
+number of processes or the machine. Departure: the paper draws partners within each split, but its counts are only
+reached if val and test anchors also take partners from train (`partner_pool: one_sided`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The SPCD its authors published (gabrielloiseau/CALE-SPCD on the hub), or a folder in the hub's form.
+"""Reads the SPCD that its authors published (gabrielloiseau/CALE-SPCD on the hub), or a folder in that form.
 
     rows, pairs = spcd_of(read("gabrielloiseau/CALE-SPCD"), lexicon)
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
-    """A published pair as it is written."""
+    """A published pair, as in the file."""
 
     sentence1: str
     lemma1: str
@@ -95,10 +95,10 @@ def fingerprint(rows: Mapping[str, Iterable[Row]]) -> str:
 def spcd_of(
     rows: Mapping[str, Iterable[Row]], lexicon: Wordnet
 ) -> tuple[list[Tagged], dict[str, OccurrencePairs]]:
-    """Occurrences, named by their place, and the pairs of them. CorpusError names the row that cannot be.
+    """Occurrences, named by their place, and the pairs of them. CorpusError names an impossible row.
 
-    An occurrence belongs to the split in which it is an anchor, one that is only a partner to the first it is in.
-    A pair that is repeated in its split is kept once.
+    An occurrence belongs to the split in which it is an anchor, or if it is only a partner, to its first split. A
+    pair that is repeated in its split is kept once.
     """
     chosen: dict[str, list[tuple[Tagged, Tagged]]] = {}
     split_of: dict[Tagged, str] = {}
@@ -123,7 +123,7 @@ def spcd_of(
 
 
 def names_of(count: int) -> list[str]:
-    """Names of so many occurrences, which sort as the places that they tell."""
+    """Names of `count` occurrences, which sort in the order of their places."""
     width = max(6, len(str(count - 1)))
     return [f"spcd:{place:0{width}d}" for place in range(count)]
 
@@ -133,9 +133,8 @@ def _at(split: str, number: int) -> str:
 
 
 def _whole(row: Row, at: str) -> Row:
-    """The row, once nothing of it is missing: an empty cell of a CSV comes as None, which would pass for a 0.
-
-    Its lemmas come without blanks around them, with which they would be others.
+    """The row, with blanks around its lemmas removed. CorpusError for an empty cell, which comes from a CSV as
+    None and would pass for a 0.
     """
     texts: dict[str, Any] = row._asdict()
     label = texts.pop("label")
@@ -148,7 +147,7 @@ def _whole(row: Row, at: str) -> Row:
 
 
 def _check_apart(chosen: Mapping[str, Sequence[tuple[Tagged, Tagged]]]) -> None:
-    """CorpusError for a pair of val or test that trains, in either order: what is measured would be known."""
+    """CorpusError for a pair of val or test that is also a train pair, in either order."""
     trained = set(map(frozenset, chosen["train"]))
     for split in ("val", "test"):
         for number, pair in enumerate(chosen[split]):

@@ -1,4 +1,4 @@
-"""A built SPCD as files: Arrow columns that are mapped, not read, and the names its codes stand for."""
+"""Writes and reads a built SPCD: memory-mapped Arrow columns, and the names of their codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LICENCE = (
 class Spcd:
     """Occurrences, the pairs of each split, the Wu-Palmer similarity of the test pairs (N_test,), and digests.
 
-    rules: what it was built by, for whoever opens the folder.
+    rules: the settings that it was built with, for readers of the folder.
     """
 
     occurrences: Occurrences
@@ -59,7 +59,7 @@ def write_spcd(folder: Path, built: Spcd) -> None:
 
 
 def read_spcd(folder: Path) -> Spcd:
-    """What was written there; its arrays are views of the mapped files."""
+    """Read the folder; the arrays are views of the mapped files."""
     names, about = (json.loads((folder / name).read_text()) for name in ("names.json", "about.json"))
     columns = mapped_columns(folder / "occurrences.arrow")
     parts: dict[str, Any] = {name: columns[name].to_numpy() for name in CODES}
@@ -78,7 +78,7 @@ def read_spcd(folder: Path) -> Spcd:
 
 
 def _counts(built: Spcd) -> dict[str, dict[str, int]]:
-    """Anchors and pairs of each split, in all and by category."""
+    """The number of anchors and pairs of each split, in all and by category."""
     return {
         split: {"anchors": len(np.unique(pairs.anchor)), "pairs": len(pairs)}
         | dict(zip(CATEGORIES, np.bincount(pairs.category, minlength=len(CATEGORIES)).tolist(), strict=True))

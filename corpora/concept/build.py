@@ -1,6 +1,6 @@
 """Builds the concept corpus: WordNet -> masked definitions -> splits -> training rows, negatives, stress tests.
 
-Other dictionaries add rows to train on, or take the place of WordNet's; what is tested is always of WordNet.
+Other dictionaries add training rows, or replace WordNet's. Test rows are always WordNet's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """Gives every name the next whole number on first sight."""
+    """Numbers names in the order in which they are first seen."""
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {}
@@ -42,7 +42,7 @@ class Numbers:
 
 
 def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
-    """Everything from the lexicon; the same lexicon and settings give the same bytes."""
+    """Build the whole corpus; the same lexicon and settings give the same bytes."""
     mask = masker(lexicon, derivations=data.mask_derivations, mask_token=data.mask_token)
     masked = {synset.id: mask(synset, synset.lemmas) for synset in lexicon.synsets.values()}
     splits = split_of(
@@ -86,14 +86,14 @@ def build_concept(data: ConceptData, lexicon: Wordnet) -> BuiltCorpus:
 def _rows_of_all(
     data: ConceptData, lexicon: Wordnet, splits: Splits, row_text: Callable[[Synset, str], str]
 ) -> tuple[list[SynonymRow], list[DefinitionRow], list[CrossRow], list[DictionarySense]]:
-    """The rows to train on of WordNet and the study's other dictionaries, and the senses of those others."""
+    """The training rows of WordNet and the study's other dictionaries, and the other dictionaries' senses."""
     synonyms, definitions = training_rows(lexicon.synsets, splits, row_text)
     if not set(data.lexicons) - {"wordnet"}:
         return synonyms, definitions, [], []
     counts: Counter[Word] | None = Counter() if data.d2d_monosemous else None
     more, defined, senses = dictionaries.rows_of(dictionaries.senses(data, lexicon, counts), splits)
     crossed = dictionaries.cross_rows(lexicon, senses, splits, row_text, counts) if data.crosses else []
-    if data.split == "in-domain":  # else what is tested is of another source than what is trained on
+    if data.split == "in-domain":  # else WordNet is for tests alone
         more, defined = [*synonyms, *more], [*definitions, *defined]
     return more, defined, crossed, senses
 
@@ -101,7 +101,7 @@ def _rows_of_all(
 def training_rows(
     synsets: Mapping[str, Synset], splits: Splits, row_text: Callable[[Synset, str], str]
 ) -> tuple[list[SynonymRow], list[DefinitionRow]]:
-    """The synonym and definition rows that hold nothing held out: no concept, no surface, no wording."""
+    """The synonym and definition rows without a held-out concept, surface or wording."""
     synonyms = [row for row in synonym_rows(synsets.values()) if splits.allow(row.concept, (row.left, row.right))]
     definitions = [
         row
@@ -112,7 +112,7 @@ def training_rows(
 
 
 def label_rows(data: ConceptData, splits: Splits) -> list[LabelRow]:
-    """The comments and labels of the study's ontology that hold nothing held out; none where it asks for none."""
+    """The comments and labels of the study's ontology, if any, without a held-out concept, surface or wording."""
     if data.ontology == "none":
         return []
     rows = ontology.load(data.dbpedia, data.split_seed).train
@@ -135,12 +135,12 @@ def eval_split(
     A concept whose masked definition keeps fewer than two words has no row. Replacements in the stress rows
     come from this split's own definitions.
     """
-    told = [concept for concept in concepts if word_count(masked[concept]) >= KEPT_WORDS]
+    tested = [concept for concept in concepts if word_count(masked[concept]) >= KEPT_WORDS]
     term, definition = Numbers(), Numbers()
     written: dict[str, str] = {}
     gold: dict[int, list[int]] = defaultdict(list)
     carriers: dict[int, list[str]] = defaultdict(list)
-    for concept in told:
+    for concept in tested:
         place = definition(masked[concept])
         carriers[place].append(concept)
         for lemma in synsets[concept].lemmas:
@@ -148,11 +148,11 @@ def eval_split(
             written.setdefault(norm(lemma), spelt(lemma))
             if place not in listed:
                 listed.append(place)
-    rows = ((concept, lemma) for concept in told for lemma in synsets[concept].lemmas)
+    rows = ((concept, lemma) for concept in tested for lemma in synsets[concept].lemmas)
     negatives = HardNegatives(facts, pool_of(rows, masked, facts), settings)
     stressed = (
         StressRow(concept, written[norm(first)], masked[concept], negative.rule, negative.kind, negative.text)
-        for concept in told[:stress_concepts]
+        for concept in tested[:stress_concepts]
         for first in synsets[concept].lemmas[:1]
         for negative in negatives.of(concept, first, masked[concept])
     )
@@ -174,7 +174,7 @@ def _negative_settings(data: ConceptData) -> NegativeSettings:
 
 
 def _surface_ids(synsets: Mapping[str, Synset], name: Numbers) -> Callable[[str], frozenset[int]]:
-    """A function term -> the ids of its surface and of every synset that has it, any sense, any part of speech."""
+    """A function term -> ids of its surface and of every synset with it, in any sense and part of speech."""
     holders: dict[str, set[str]] = defaultdict(set)
     for synset in synsets.values():
         for lemma in synset.lemmas:
@@ -224,10 +224,10 @@ def _training_negatives(
     settings: NegativeSettings,
     text: Numbers,
 ) -> RuleNegatives:
-    """Every rule's negative for every row; replacements come from the concepts of these rows alone.
+    """Every rule's negative for every row; replacements come only from the concepts of these rows.
 
-    An edit may happen on a held-out definition (the antonym of "enter a computer" is that of log-out): it is
-    dropped, or training would push a test definition away.
+    An edit may give a held-out definition (the antonym of "enter a computer" is that of log-out). It is dropped,
+    as training would push a test definition away.
     """
     negatives = HardNegatives(facts, pool_of(((row.concept, row.term) for row in rows), masked, facts), settings)
     is_held_out = cache(lambda text: normdef(text) in splits.wordings)

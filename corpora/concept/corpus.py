@@ -24,24 +24,24 @@ from corpora.store.cache import digest_of, entry, key_of
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
-COUNTED = "by every sense of a dictionary"  # whether a term has one: old corpora counted the senses left
+COUNTED = "by every sense of a dictionary"  # in fingerprints, as old corpora counted only the senses kept
 
 
 def fingerprint(data: ConceptData) -> str:
-    """Names the rows to train on: sha256 of the source files' digests, the settings and the builder's version.
+    """A hash of the training rows: the sources' digests, the settings and the builder's version.
 
-    Reads the sources (about 0.1 s) and builds nothing. Where the files lie does not matter, what they hold does.
+    Reads the sources (about 0.1 s) and builds nothing. Their places do not matter, only their content.
     """
     return _named({name: value for name, value in _settings(data).items() if name not in EVALUATED}, data)
 
 
 def fingerprint_of_all(data: ConceptData) -> str:
-    """Names training rows and test rows together: the name of the built corpus in the cache."""
+    """A hash of training and test rows together, which names the built corpus in the cache."""
     return _named(_settings(data), data)
 
 
 def load(data: ConceptData) -> ConceptCorpus:
-    """The corpus, from the cache; built first when it is not there. CorpusError when the sources are at fault."""
+    """The corpus from the cache, built if missing. CorpusError for a bad source."""
 
     def build(folder: Path) -> None:
         write_corpus(folder, build_concept(data, read(locate(data.wordnet))))
@@ -51,7 +51,7 @@ def load(data: ConceptData) -> ConceptCorpus:
 
 
 def _settings(data: ConceptData) -> dict[str, Any]:
-    """What the rows depend on. Without a second source there are no pairs across sources to choose among."""
+    """The settings on which rows depend. With one source, those on pairs across sources are left out."""
     given = {field.name: getattr(data, field.name) for field in fields(data) if field.name not in PLACES}
     alone = data.crosses and data.d2d_monosemous
     given["d2d_monosemous"] = COUNTED if alone else ADDED["d2d_monosemous"]

@@ -1,4 +1,4 @@
-"""What a concept study may ask of its corpus: the `data:` block."""
+"""The `data:` block of a concept study."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from corpora.store.fields import check_fields, words
 Lexicon = Literal["wordnet", "gcide", "wiktextract"]
 Size = Annotated[int, Ge(0)]
 EVALUATED = ("test_concepts", "stress_concepts", "test_surfaces")  # fields that choose test rows alone
-# Fields that came later: at these values a corpus keeps the name it had without them. Defaults may differ.
+# Fields added later: with these values, which may differ from defaults, a corpus keeps its earlier fingerprint.
 ADDED = {"d2d_monosemous": False, "dev_apart": False, "test_surfaces": "normalised", "ontology": "none"}
-PLACES = ("wordnet", "gcide", "wiktextract", "dbpedia")  # where sources lie; what counts is what they hold
+PLACES = ("wordnet", "gcide", "wiktextract", "dbpedia")  # places of sources, whose content counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class ConceptData:
 
     @property
     def crosses(self) -> bool:
-        """Whether there are definitions of one term from two sources."""
+        """Whether two sources give definitions of the same terms."""
         return len(self.lexicons) > 1 and "wordnet" in self.lexicons
 
     @property

@@ -1,7 +1,7 @@
 """Dictionaries beside WordNet: their senses as training rows, and pairs of definitions across both (d2d).
 
-Senses of two dictionaries are not aligned: what pairs two definitions is that they define one word, as one part of
-speech. Source: Concept, section 4.5 and appendix B.
+Senses of two dictionaries are not aligned: two definitions are paired if they define the same word in the same
+part of speech. Source: Concept, section 4.5 and appendix B.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from corpora.store.errors import CorpusError
 if TYPE_CHECKING:
     from corpora.concept.data import ConceptData
 
-PER_TERM = 6  # definitions, from both dictionaries together (Concept, section 4.5)
+PER_TERM = 6  # the most definitions of both dictionaries together (Concept, section 4.5)
 PER_SIDE = PER_TERM // 2
 
 
 class CrossRow(NamedTuple):
-    """Two definitions of one term, of a synset and of a sense of another dictionary."""
+    """Two definitions of one term: a synset's and that of another dictionary's sense."""
 
     concepts: tuple[str, str]
     term: str
@@ -38,7 +38,7 @@ class CrossRow(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """A dictionary that is read. left_out: counts by reason what of it is no sense to train on, as it goes."""
+    """A dictionary to read. left_out: reason -> number of senses left out so far."""
 
     place: Path
     accepted: str
@@ -47,7 +47,7 @@ class Dictionary(NamedTuple):
 
     @property
     def refusal(self) -> CorpusError:
-        """What to say of one that leaves nothing."""
+        """The error message for a dictionary of which no sense is kept."""
         reasons = ", ".join(f"{number:,} {why}" for why, number in self.left_out.items())
         left_out = f"; left out: {reasons}" if reasons else ""
         return CorpusError(
@@ -56,11 +56,11 @@ class Dictionary(NamedTuple):
 
 
 def senses(data: ConceptData, lexicon: Wordnet, counts: Counter[Word] | None = None) -> list[DictionarySense]:
-    """The senses of the study's dictionaries, masked, without what WordNet says word for word.
+    """The masked senses of the study's dictionaries, without definitions that are also WordNet's.
 
-    The word of a sense is taken out of its definition in every form; what then keeps fewer than two words is left
-    out, and so is what repeats a row. counts: counts the senses of every word, these and those that are left out.
-    CorpusError for a dictionary of which nothing is kept: its study would be one of the other dictionaries.
+    Every form of the word is removed from its definition. Senses with fewer than two words left, and repeated
+    rows, are left out. counts: gets the number of senses of every word, including those left out. CorpusError for
+    a dictionary of which nothing is kept.
     """
     mask = word_masker(lexicon, mask_token=data.mask_token)
     known = {normdef(synset.definition) for synset in lexicon.synsets.values()}
@@ -97,7 +97,7 @@ def _others(data: ConceptData, counts: Counter[Word] | None) -> Iterator[Diction
 def rows_of(
     senses: Iterable[DictionarySense], splits: Splits
 ) -> tuple[list[SynonymRow], list[DefinitionRow], list[DictionarySense]]:
-    """Synonym and definition rows that hold nothing held out, no surface and no wording, and the senses kept."""
+    """Synonym and definition rows without a held-out surface or wording, and the senses kept."""
     kept = [sense for sense in senses if splits.allow(sense.concept, (sense.term,), (sense.definition,))]
     synonyms = [
         SynonymRow(sense.concept, *pair)
@@ -118,10 +118,9 @@ def cross_rows(
 ) -> list[CrossRow]:
     """Every definition of WordNet with every other one of the same surface and part of speech.
 
-    senses: those that may be trained on. At most six definitions of a term: three of each side, and where one has
-    fewer the other has more, WordNet's in the order of its senses, the others in the order of their text.
-    counts: of every word's senses, if only terms with one sense in WordNet and in the other dictionary are to be
-    paired, which are aligned by that.
+    senses: those that may be trained on. A term has at most six definitions: three of each side, or more of one
+    side if the other has fewer; WordNet's in the order of senses, the others in the order of text. counts: the
+    number of senses of every word, to pair only terms with one sense on each side, which are thereby aligned.
     """
     others: dict[tuple[str, str], list[DictionarySense]] = defaultdict(list)
     for sense in senses:
@@ -135,8 +134,8 @@ def cross_rows(
     for place, listed in others.items():
         if counts is not None and len(own[place]) != 1:
             continue
-        theirs = _told(((sense.concept, sense.definition) for sense in listed), splits, place[0])
-        ours = _told(
+        theirs = _allowed(((sense.concept, sense.definition) for sense in listed), splits, place[0])
+        ours = _allowed(
             (
                 (identifier, row_text(lexicon.synsets[identifier], lemma))
                 for identifier, lemma in own[place].items()
@@ -164,8 +163,8 @@ def capped(ours: int, theirs: int) -> tuple[int, int]:
     return first, second
 
 
-def _told(found: Iterable[tuple[str, str]], splits: Splits, term: str) -> Sequence[tuple[str, str]]:
-    """Concepts and definitions that hold nothing held out and keep at least two words, each wording once."""
+def _allowed(found: Iterable[tuple[str, str]], splits: Splits, term: str) -> Sequence[tuple[str, str]]:
+    """Concepts and definitions without anything held out, of at least two words, each wording once."""
     kept: dict[str, str] = {}
     for concept, definition in found:
         if word_count(definition) >= KEPT_WORDS and splits.allow(concept, (term,), (definition,)):

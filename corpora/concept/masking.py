@@ -1,4 +1,4 @@
-"""Taking a term out of its own definition, so that a pair cannot be matched by the shared word."""
+"""Removes a term from its definition, so that a shared word does not give a pair away."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def forms_of(lemma: str, pos: str, irregular: Irregular) -> set[str]:
 
 
 def _like(word: str, irregular: Mapping[str, frozenset[str]]) -> set[str]:
-    """Irregular forms of a word, capitalised as it is, with single spaces."""
+    """Irregular forms of a word, with its capitals and with single spaces."""
     forms = {" ".join(_PARTS.split(form)) for form in irregular.get(word.lower(), ())}
     return {form[:1].upper() + form[1:] for form in forms} if word[:1].isupper() else forms
 
@@ -50,8 +50,8 @@ def _like(word: str, irregular: Mapping[str, frozenset[str]]) -> set[str]:
 def pattern_of(lemmas: Iterable[str], pos: str, irregular: Irregular) -> re.Pattern[str]:
     """One pattern for all spellings of these lemmas, longest first, whole words only.
 
-    Case is ignored unless the lemma begins with a capital: the month May leaves the modal may alone. Space,
-    hyphen and underscore stand for one another; a possessive ending goes with its word.
+    Case is ignored unless the lemma begins with a capital: the month May does not match the modal may. Space,
+    hyphen and underscore match one another; a possessive ending belongs to its word.
     """
     spellings = {(form, lemma[:1].isupper()) for lemma in lemmas for form in forms_of(lemma, pos, irregular)}
     ordered = sorted(spellings, key=lambda spelling: (-len(spelling[0]), spelling))
@@ -65,7 +65,7 @@ def _choice(form: str, strict: bool) -> str:
 
 
 def erase(definition: str, pattern: re.Pattern[str], mask_token: str | None = None) -> str:
-    """The definition without the matches, tidied; unchanged when nothing matches.
+    """The definition without the matches, tidied; unchanged if nothing matches.
 
     Deleting can bring the parts of a term together, so it is repeated until nothing matches. With
     `mask_token` the matches are replaced instead, in one pass: the token itself may be a term.
@@ -125,6 +125,6 @@ def _related(synset: Synset, terms: tuple[str, ...], lexicon: Wordnet) -> list[t
 
 
 def _may_hold(definition: str, lemmas: Iterable[str], pos: str, irregular: Irregular) -> bool:
-    """A cheap test that spares compiling a pattern for the 19 definitions in 20 that hold none of their terms."""
+    """A cheap test, as 19 of 20 definitions have none of their terms and need no compiled pattern."""
     folded = norm(definition)
     return any(form.lower() in folded for lemma in lemmas for form in forms_of(lemma, pos, irregular))

@@ -20,7 +20,7 @@ _RELATIVES = word_set("who that which")
 
 
 class Negation:
-    """Negation over one lexicon, which tells what is a verb."""
+    """Negates definitions; the lexicon says which words are verbs."""
 
     def __init__(self, lexicon: Wordnet) -> None:
         self._lexicon = lexicon

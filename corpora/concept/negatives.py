@@ -36,10 +36,10 @@ TYPES = (
 
 @dataclass(frozen=True, kw_only=True)
 class NegativeSettings:
-    """Where the paper's wording and its figures part, the wording is the default and the other a choice.
+    """Choices where the paper's wording and its figures differ; the wording is the default.
 
-    antonym_fallback: what to do when no word has an antonym. prefix_fallback: what a term without a
-    morphological prefix is matched by. type_mode: replace the definition or edit its genus word.
+    antonym_fallback: the rule if no word has an antonym. prefix_fallback: the match of a term without a
+    morphological prefix. type_mode: replace the definition, or edit its genus word.
     """
 
     seed: int = 0
@@ -67,7 +67,7 @@ def prefix_of(term: str, is_word: Callable[[str], bool]) -> str | None:
 
 
 def types_of(lexicon: Wordnet) -> dict[str, int]:
-    """Noun synset id -> index of its type in TYPES: the first that is among the synset and all it is a kind of."""
+    """Noun synset id -> index in TYPES of its type: the first that is the synset or one of its hypernyms."""
     roots = {lexicon.keys[key]: index for index, (_, key, _) in enumerate(TYPES) if key in lexicon.keys}
 
     @cache
@@ -82,7 +82,7 @@ def types_of(lexicon: Wordnet) -> dict[str, int]:
 
 
 class SynsetFacts:
-    """What the rules ask of a lexicon, worked out once: surfaces, types, prefixes and the two edits."""
+    """Facts of a lexicon that the rules need, computed once: surfaces, types, prefixes and the two edits."""
 
     def __init__(self, lexicon: Wordnet) -> None:
         lemmas = {lemma for lemma, _ in lexicon.senses}
@@ -96,13 +96,13 @@ class SynsetFacts:
         }
 
     def know(self, senses: Iterable[DictionarySense]) -> None:
-        """Take senses of other dictionaries in: each is a concept with one surface."""
+        """Add senses of other dictionaries: each is a concept with one surface."""
         self.surfaces |= {sense.concept: frozenset([norm(sense.term)]) for sense in senses}
 
 
 @dataclass(frozen=True)
 class NegativePool:
-    """The definitions a replacement may come from, grouped as the rules ask; every list is sorted by synset id."""
+    """The definitions for replacements, grouped by rule; every list is sorted by synset id."""
 
     text: Mapping[str, str]
     by_pos: Mapping[str, Sequence[str]]
@@ -144,7 +144,7 @@ class HardNegatives:
     settings: NegativeSettings
 
     def of(self, concept: str, term: str, definition: str) -> list[Negative]:
-        """What every rule makes, in the order of RULES."""
+        """The negative of every rule, in the order of RULES."""
         rules = (self.antonym, self.negate, self.pos_random, self.pos_prefix, self.type_swap)
         return [negative for rule in rules if (negative := rule(concept, term, definition))]
 
@@ -166,7 +166,7 @@ class HardNegatives:
         return self._drawn("pos_random", "random", concept, term, definition, candidates)
 
     def pos_prefix(self, concept: str, term: str, definition: str) -> Negative | None:
-        """Same morphological prefix; without one, or without a mate, the same three first letters."""
+        """A definition of a term with the same morphological prefix, or else the same first three letters."""
         prefix, initial, pos = self.facts.prefix(term), norm(term)[:3], concept[-1]
         made = None
         if prefix:
@@ -178,9 +178,9 @@ class HardNegatives:
         return made
 
     def type_swap(self, concept: str, term: str, definition: str) -> Negative | None:
-        """Another type uniformly, then a definition of it (or its word for the genus).
+        """A definition of another type, drawn uniformly (or that type's word in place of the genus).
 
-        Nouns of WordNet only: of a noun of another dictionary nobody says what is of another type.
+        Only for WordNet's nouns, as nouns of other dictionaries have no known type.
         """
         if concept[-1] != "n" or concept not in self.facts.lexicon.synsets:
             return None
@@ -196,10 +196,10 @@ class HardNegatives:
     def _drawn(
         self, rule: str, kind: str, concept: str, term: str, definition: str, *groups: Sequence[str]
     ) -> Negative | None:
-        """The definition of another concept: a group uniformly, then one of its concepts uniformly.
+        """The definition of another concept: draws a group uniformly, then one of its concepts.
 
-        Refused: the concept itself, one that shares a surface with it or the term, one with the very same
-        definition. None after 16 refusals.
+        Draws again for the concept itself, a shared surface with it or the term, or an equal definition. None
+        after 16 draws.
         """
         surface = norm(term)
         own = self.facts.surfaces[concept]
@@ -227,7 +227,7 @@ def _genus_edit(concept: str, definition: str, type_word: str, lexicon: Wordnet)
 
 
 def _above(concept: str, lexicon: Wordnet) -> set[str]:
-    """Every synset the concept is a kind or an instance of, itself left out."""
+    """Every hypernym of the concept, direct or not."""
     found: set[str] = set()
     waiting = list(lexicon.synsets[concept].hypernyms)
     while waiting:
