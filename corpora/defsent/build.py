@@ -17,7 +17,7 @@ from corpora.sources.wordnet import Wordnet
 from corpora.sources.wordnet import read as read_wordnet
 from corpora.store.errors import CorpusError
 
-LEAST_WORDS = 10  # of which one is for dev and one for test
+LEAST_WORDS = 10  # so that dev and test have one each
 
 
 def build_rows(data: DefsentData) -> Split:
@@ -54,7 +54,7 @@ def row_id(row: Sourced) -> str:
 
 
 def sourced(data: DefsentData) -> Iterator[Sourced]:
-    """The rows of the study's dictionaries. What GCIDE took from WordNet comes from WordNet where that is one."""
+    """The rows of the study's dictionaries, without GCIDE's copies of WordNet if WordNet is one of them."""
     if "wordnet" in data.sources:
         yield from from_wordnet(read_wordnet(wordnet_files.locate(data.wordnet)))
     if "gcide" in data.sources:

@@ -24,19 +24,19 @@ from corpora.store.places import every_line
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
-PLACES = ("wordnet", "gcide", "oxford", "path", "plain_text")  # where things lie says nothing of what they hold
+PLACES = ("wordnet", "gcide", "oxford", "path", "plain_text")  # places, whose content counts
 
 
 def fingerprint(data: DefsentData) -> str:
-    """Names what is trained on: sha256 of what the sources hold, the settings and the builder's version.
+    """A hash of the training data: the sources' content, the settings and the builder's version.
 
-    Reads the sources and builds nothing. Where they lie does not matter, what they hold does.
+    Reads the sources and builds nothing. Their places do not matter, only their content.
     """
     return _fingerprint(data, _rows_key(data))
 
 
 def asked_fingerprint(data: DefsentData, split: str) -> str:
-    """Names what `questions` gives for the split."""
+    """A hash of what `questions` gives for the split."""
     apart = data.overlap == "drop_from_eval"
     return key_of(
         {"rows": _rows_key(data), "split": split, "apart": apart, "size": getattr(data, f"{split}_definitions")}
@@ -55,7 +55,7 @@ def questions(data: DefsentData, split: str) -> Questions:
 
 
 def load(data: DefsentData) -> DefsentCorpus:
-    """The corpus, its rows from the cache; built first when not there. CorpusError when a source is at fault."""
+    """The corpus; its rows come from the cache, and are built if missing. CorpusError for a bad source."""
     folder, digests = _built(data)
     return DefsentCorpus(
         rows=read_rows(folder, eval_only=data.overlap == "drop_from_eval"),
@@ -89,7 +89,7 @@ def _rows_key(data: DefsentData) -> str:
     settings = {
         field.name: getattr(data, field.name)
         for field in fields(data)
-        if field.name not in (*PLACES, *SIZES, "text_overlap", "nli")  # which loading alone looks at
+        if field.name not in (*PLACES, *SIZES, "text_overlap", "nli")  # which only loading uses
     }
     return key_of({"builder": BUILDER, "sources": source_digests(data), "settings": settings})
 

@@ -1,4 +1,4 @@
-"""What a study may ask of the defsent family's corpus: the `data:` block."""
+"""The `data:` block of a defsent study."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corpora.store.errors import CorpusError
 from corpora.store.fields import Count, check_fields, words
 
 Source = Literal["wordnet", "gcide", "oxford"]
-SIZES = ("dev_definitions", "test_definitions")  # of what is measured alone: training does not depend on them
+SIZES = ("dev_definitions", "test_definitions")  # of test rows; training does not depend on them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class DefsentData:
         self._check_read()
 
     def _check_read(self) -> None:
-        """What none of the sources reads would say something of the rows that is not so."""
+        """CorpusError for a setting that none of the sources reads, as it would describe the rows wrongly."""
         asked = [(source, source, "null") for source in get_args(Source) if getattr(self, source) is not None]
         asked += [("oxford_cleaning", "oxford", "authors")] * (self.oxford_cleaning != "authors")
         asked += [("dedupe_definitions", "oxford", "true or null")] * (self.dedupe_definitions is False)
@@ -63,5 +63,5 @@ class DefsentData:
 
     @property
     def overlap(self) -> str:
-        """What is done about shared definitions, decided."""
+        """text_overlap, or its default for these sources."""
         return self.text_overlap or ("keep" if "oxford" in self.sources else "drop_from_train")

@@ -1,6 +1,6 @@
 """Sentence pairs with their inference, for the Sentence-BERT arm: SNLI and MultiNLI, or a small set kept locally.
 
-The small ones are other data than Sentence-BERT was trained on: a study names them, and its report shows the name.
+Sentence-BERT was not trained on the small sets: a study names them, and its report shows the name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SICK_COLUMNS = ("sentence_A", "sentence_B", "entailment_judgment")
 
 
 def identity(source: str, path: str | None) -> dict[str, str]:
-    """What names the pairs of a source: digests of local files, or the revisions that the hub gives."""
+    """The identity of a source's pairs: digests of local files, or revisions on the hub."""
     if source == "none":
         return {}
     if source == "snli_mnli":
@@ -33,7 +33,7 @@ def identity(source: str, path: str | None) -> dict[str, str]:
 
 
 def read(source: str, path: str | None) -> Inferences | None:
-    """The pairs of a source, those without an agreed label left out. CorpusError when they are not to be had."""
+    """The pairs of a source, those without an agreed label left out. CorpusError if they are not available."""
     if source == "none":
         return None
     rows: Iterable[tuple[str, str, str]]
@@ -70,7 +70,7 @@ def _files(source: str, path: str | None) -> list[Path]:
 
 
 def _snli(files: list[Path]) -> Iterator[tuple[str, str, str]]:
-    """Three files a part, line by line side by side."""
+    """Read the three files of each part, whose lines belong together."""
     for part in range(0, len(files), 3):
         columns = [every_line(file) for file in files[part : part + 3]]
         if len({len(column) for column in columns}) != 1:
@@ -89,7 +89,7 @@ def _sick(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _label(written: str, file: Path, number: int) -> str:
-    """The label of a line. CorpusError unless it is one, or tells that none was agreed on."""
+    """The label of a line, or the mark of no agreed label. CorpusError for other text."""
     if written not in (*LABELS, *UNAGREED):
         raise CorpusError(
             f"corpora: {file}, line {number}: label {written!r}\n"

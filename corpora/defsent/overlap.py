@@ -1,4 +1,4 @@
-"""Which training rows a vocabulary leaves, and which of them say what dev or test say."""
+"""Chooses the training rows whose word is one vocabulary entry, and finds definitions shared with dev or test."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ class Kept:
 def kept_rows(corpus: DefsentCorpus, pieces: Mapping[str, np.ndarray]) -> Kept:
     """Training rows whose word is one piece, without those that share a definition with such a row of dev or test.
 
-    pieces: by split, the piece of each row's word, -1 for none. Synonyms share their definition: with a word held
-    out its very wording would still be trained on, under the synonym. The second rule holds for the corpus's
-    text_overlap "drop_from_train" alone.
+    pieces: by split, the piece of each row's word, -1 for none. Synonyms share a definition, so that of a held-out
+    word would be trained on with its synonym. Such rows are left out for text_overlap "drop_from_train" only.
     """
-    known = {name: np.flatnonzero(of >= 0) for name, of in pieces.items()}
+    known = {name: np.flatnonzero(piece >= 0) for name, piece in pieces.items()}
     texts = {name: corpus.rows[name].definitions.take(rows) for name, rows in known.items()}
     trained = set(texts["train"])
     repeated = {name: sum(text in trained for text in texts[name]) for name in ("dev", "test")}

@@ -19,7 +19,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 
 class Definition(NamedTuple):
-    """What an encoder is asked: how far does this definition lead to this word?"""
+    """A question to an encoder: how well does this definition lead to this word?"""
 
     definition: str
     word: str
@@ -74,8 +74,7 @@ class Inferences:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """What is asked of an encoder: rows of dev or test; words_of: every word of the corpus with that
-    definition."""
+    """Questions to an encoder: rows of dev or test. words_of: every word of the corpus with that definition."""
 
     rows: DefinitionRows
     words_of: Mapping[str, tuple[str, ...]]
@@ -83,10 +82,10 @@ class Questions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DefsentCorpus:
-    """What the defsent family trains on, and the rows it holds out; which words a vocabulary has, a trainer says.
+    """Training rows and held-out rows of the defsent family. A trainer selects the words of its vocabulary.
 
     rows: by split. inferences: None where the study asks for none. plain_texts: further text to fit a head on.
-    text_overlap: what is done about definitions that stand in training and in evaluation. fingerprint: names
+    text_overlap: the rule for definitions that are both in training and in evaluation. fingerprint: a hash of
     sources, settings and builder. digests: sha256 of each table's content.
     """
 

@@ -1,4 +1,4 @@
-"""Which word is trained on and which is asked for: whole words are drawn, never single definitions."""
+"""Splits words, each with all its definitions, into train, dev and test."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from corpora.defsent.records import SPLITS
 def normalised(word: str) -> str:
     """A word without accents and capitals (NFKD, combining marks left out).
 
-    An uncased vocabulary gives case variants one id: split as they are written, the same target would stand in
-    training and in test.
+    An uncased vocabulary gives case variants one id, so the same target would be in training and test if variants
+    were split separately.
     """
     apart = unicodedata.normalize("NFKD", word).lower()
     return "".join(letter for letter in apart if not unicodedata.combining(letter))
@@ -30,7 +30,7 @@ def split_sizes(keys: int) -> dict[str, int]:
 def split_words(keys: Iterable[str], seed: int) -> dict[str, tuple[str, ...]]:
     """The distinct keys sorted, shuffled by Python's `random.Random(seed)` and cut 8 : 1 : 1.
 
-    DefSent shuffles without a seed, so its own split cannot be had again.
+    DefSent shuffles without a seed, so its own split cannot be reproduced.
     """
     order = sorted(set(keys))
     random.Random(seed).shuffle(order)
@@ -42,10 +42,10 @@ def split_words(keys: Iterable[str], seed: int) -> dict[str, tuple[str, ...]]:
 
 
 def pieces_of(token_ids: Sequence[Sequence[int]], unknown: int | None) -> np.ndarray:
-    """The one vocabulary entry that a word is, -1 where it is none. N lists of ids -> (N,) int64.
+    """The vocabulary entry of each word that is one entry, else -1. N lists of ids -> (N,) int64.
 
-    A word of several pieces has no entry. Nor has one that the tokenizer does not know: WordPiece makes a single
-    [UNK] of it, which DefSent's test of length alone lets pass.
+    A word of several pieces has no entry. Nor has an unknown word: WordPiece gives it a single [UNK],
+    which passes DefSent's test of length.
     """
     return np.array([ids[0] if len(ids) == 1 and ids[0] != unknown else -1 for ids in token_ids], np.int64)
 

@@ -1,8 +1,8 @@
-"""Sentence pairs with a similarity between 0 and 1, of STS-B, MRPC, QQP, PAWS and more, capped and named by rows.
+"""Sentence pairs with a similarity between 0 and 1, of STS-B, MRPC, QQP, PAWS and more, capped and hashed.
 
 A task's rows come in file order. `first` caps keep the order's beginning: on STS-B, whose files are grouped by
-genre, the first 2,000 training rows are captions only. `hash` caps keep a mixed sample that is the same on every
-machine. Never compare figures across caps: the frozen baseline alone moves from .87 to .90 on STS-B.
+genre, the first 2,000 training rows are captions only. `hash` caps keep a mixed sample, the same on every machine.
+Never compare figures across caps: the frozen baseline alone changes from .87 to .90 on STS-B.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load_task(name: str, data: PairData) -> PairTask:
 
 
 def seen_by_judge(data: PairData) -> dict[str, str]:
-    """The tasks whose pairs or labels the judge of a study learned from -> the set that it learned."""
+    """Task -> the set with its pairs or labels from which the judge of a study learned."""
     saw = STANDIN_SAW if data.judge == STANDIN else tuple(filter(None, map(set_named, data.judge_saw)))
     seen = {task: learned for learned in saw for task in sharing(learned)} | {learned: learned for learned in saw}
     if data.judge == STANDIN:  # `standin_pairs` leaves MRPC's out
@@ -121,25 +121,25 @@ def seen_by_judge(data: PairData) -> dict[str, str]:
 
 
 def set_named(written: str) -> str | None:
-    """The set that a person means by STS-B, sts_b or stsb; None for one that is not known here."""
+    """The name of a set that a person may write as STS-B, sts_b or stsb; None for an unknown set."""
     return next((name for name in get_args(PairSet) if said(name) == said(written)), None)
 
 
 def sharing(name: str) -> tuple[str, ...]:
-    """The sets that hold pairs of this one."""
+    """The sets that share pairs with this one."""
     return (*SHARED.get(name, ()), *(other for other, names in SHARED.items() if name in names))
 
 
 def measured_on(task: PairTask) -> str:
-    """What its evaluation rows were published as."""
+    """The split as which its evaluation rows were published."""
     return "test" if task.name in ON_TEST else task.evaluated_on
 
 
 def for_selection(task: PairTask) -> PairTask:
     """The task for choosing settings: a third of its TRAINING pairs, by a hash of their text, is evaluated on.
 
-    The rest trains; the evaluation split is not looked at. The name gains `dev/`. Sentences may be in both parts.
-    CorpusError where too few rows are left to rank, or none to train on.
+    The rest is for training; the evaluation split is not used. The name gets the prefix `dev/`. Sentences may be
+    in both parts. CorpusError if too few rows are left to rank, or none to train on.
     """
     chosen = [row for row, name in enumerate(_hashes(task.train)) if int(name[8:16], 16) / 2**32 < SELECTION]
     kept = _others(task.train, chosen)
@@ -167,7 +167,7 @@ def _others(pairs: Pairs, rows: list[int]) -> list[int]:
 
 
 def standin_pairs(data: PairData) -> Pairs:
-    """What the offline judge learns from: held-out STS-B training rows that share no sentence with other rows.
+    """The offline judge's training rows: held-out STS-B training rows that share no sentence with other rows.
 
     Other rows are the rest of training, validation and test. Rows from MSRpar are left out as well: they are
     MRPC's pairs with graded scores, and a judge that read them has seen MRPC. The hub's rows do not say where they
@@ -195,7 +195,7 @@ def standin_pairs(data: PairData) -> Pairs:
 
 
 def _mrpc_texts(data: PairData) -> frozenset[str]:
-    """The sentences of MRPC that a study uses, as `said`: STS-B has other blanks and quotes."""
+    """The sentences of MRPC that a study uses, by `said`, as STS-B writes other blanks and quotes."""
     train, evaluation, _ = raw_splits("mrpc", test="mrpc" in data.final_eval, path=data.path)
     return frozenset(said(text) for split in (train, evaluation) for text in (*split.a, *split.b))
 
@@ -209,7 +209,7 @@ def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:
 
 
 def fingerprint(data: PairData) -> str:
-    """sha256 over all that decides training rows, vectors and targets, the encoder's weights apart.
+    """sha256 over all that decides training rows, vectors and targets, without the encoder's weights.
 
     Raises CorpusError when a task or the file of scores is missing.
     """
@@ -218,12 +218,12 @@ def fingerprint(data: PairData) -> str:
 
 
 def former_fingerprint(data: PairData) -> str:
-    """The one name of training and test rows in old ledgers, where scores had no entries of their own."""
+    """The fingerprint of training and test rows in old ledgers, which had no separate entries for scores."""
     return key_of({"tasks": [load_task(name, data).fingerprint() for name in data.tasks], **_targets(data)})
 
 
 def _targets(data: PairData) -> dict[str, Any]:
-    """What decides vectors and targets: the judge and what it learned from, and how a sentence is encoded."""
+    """All that decides vectors and targets: the judge, its training data, and how a sentence is encoded."""
     scores = None
     if data.scores_file is not None:
         path = Path(data.scores_file).expanduser()

@@ -1,4 +1,4 @@
-"""Where the pair tasks are found: a folder named in the study, $SEMRAY_DATA, or the hub, in this order.
+"""Finds the pair tasks in a folder named in the study, $SEMRAY_DATA, or the hub, in this order.
 
 A folder may hold the published text files (`STSBenchmark/sts-train.csv`, `MRPC/msr_paraphrase_train.txt`,
 `paws/final/dev.tsv`, `QQP/train.tsv`, also under `senteval/`) or a data set in the hub's form, one folder per
@@ -67,15 +67,15 @@ def raw_splits(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs
 
 
 def _filled(train: Pairs, evaluation: Pairs, source: str) -> tuple[Pairs, Pairs, str]:
-    """The same, each row by an id of its own. CorpusError where a split is empty."""
+    """The same, with distinct ids. CorpusError for an empty split."""
     for told, pairs in (("to train on", train), ("to evaluate", evaluation)):
         if not len(pairs):
             raise CorpusError(f"{source}: no row {told}\n  accepted: at least one in each split")
-    return _told_apart(train), _told_apart(evaluation), source
+    return _with_distinct_ids(train), _with_distinct_ids(evaluation), source
 
 
-def _told_apart(pairs: Pairs) -> Pairs:
-    """Rows that stand twice, and files joined to one split that each count from 0, repeat their ids."""
+def _with_distinct_ids(pairs: Pairs) -> Pairs:
+    """The rows with repeated ids numbered: from repeated rows, or from joined files that each count from 0."""
     return replace(pairs, ids=tuple(numbered(pairs.ids)))
 
 
@@ -93,7 +93,7 @@ def _from_folder(task: str, root: Path, test: bool) -> tuple[Pairs, Pairs, str] 
     if task not in HUB or not folder.is_dir():
         return None
     own = folder / (HUB[task].config or "")
-    folder = own if own.is_dir() else folder  # a copy of the whole repository holds other configurations beside it
+    folder = own if own.is_dir() else folder  # a whole repository has a folder for each configuration
     if (folder / "dataset_dict.json").exists():
         return _of_hub_splits(HUB[task], local_splits(folder), test, str(folder))
     files = {
@@ -124,7 +124,7 @@ def _of_hub_splits(hub: HubTask, splits: Mapping[str, Any], test: bool, source: 
 
 
 def _of_hub(hub: HubTask, rows: Any, where: str) -> Pairs:
-    """Columns of a hub split as Pairs. CorpusError for what is no text, and for rows without a gold value."""
+    """Columns of a hub split as Pairs. CorpusError for a cell that is no text, or rows without a gold value."""
     columns = (hub.a, hub.b, hub.gold)
     if lacking := [column for column in columns if column not in rows.column_names]:
         raise CorpusError(

@@ -13,7 +13,7 @@ from corpora.benchmarks.pairs import Pairs
 
 @dataclass(frozen=True, eq=False)
 class PairTask:
-    """One task, capped. source says in words which files or data set the rows are from."""
+    """One task, capped. source: the files or data set of the rows, in words."""
 
     name: str
     graded: bool
@@ -24,12 +24,12 @@ class PairTask:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """Every distinct one, in the order of the rows."""
+        """Every distinct sentence, in the order of the rows."""
         rows = (row for split in (self.train, self.evaluation) for row in zip(split.a, split.b, strict=True))
         return tuple(dict.fromkeys(chain.from_iterable(rows)))
 
     def fingerprint(self) -> dict[str, str]:
-        """What identifies the capped rows: they change the result, so they belong to a run's identity."""
+        """A hash of the capped rows, which is part of a run's identity."""
         return {
             "task": self.name,
             "train": self.train.sha256(),
@@ -39,5 +39,5 @@ class PairTask:
 
 
 def pair_sha256(a: str, b: str) -> str:
-    """The name of an ordered pair of sentences, from its exact bytes."""
+    """The key of an ordered pair of sentences: sha256 of its exact bytes."""
     return hashlib.sha256(f"{a}\t{b}".encode()).hexdigest()

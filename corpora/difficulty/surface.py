@@ -1,4 +1,4 @@
-"""What the wording of a sentence or a pair says about its difficulty, without any encoder."""
+"""Labels of difficulty from the wording of a sentence or a pair, without an encoder."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ class TextForm:
     test: str
     rows: Callable[[Path], Pairs]
     beside: str | None = None
-    told: str | None = None  # of the training file, in the source
+    training: str | None = None  # how `source` describes the training file
 
     def read(self, root: Path, test: bool) -> Splits | None:
         folder = _folder(root, self.folders, self.train, self.beside)
         if folder is None:
             return None
         evaluated = self.test if test else self.dev
-        source = f"{folder}: {self.told or self.train}, {evaluated}"
+        source = f"{folder}: {self.training or self.train}, {evaluated}"
         return self.rows(folder / self.train), self.rows(folder / evaluated), source
 
 
@@ -122,7 +122,7 @@ TEXT_FORMS: dict[str, tuple[str, Callable[[Path, bool], Splits | None]]] = {
     "paws_offline": (  # PAWS-Wiki where its training file is absent: a task of its own
         "paws/final/dev.tsv with test.tsv",
         TextForm(
-            PAWS, "dev.tsv", "test.tsv", "test.tsv", paws_pairs, beside="test.tsv", told="dev.tsv to train"
+            PAWS, "dev.tsv", "test.tsv", "test.tsv", paws_pairs, beside="test.tsv", training="dev.tsv to train"
         ).read,
     ),
-}  # task -> the file that is told of where none is there, and what reads its splits below a folder
+}  # task -> the file named in errors if it is missing, and the reader of its splits below a folder

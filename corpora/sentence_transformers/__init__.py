@@ -1,1 +1,1 @@
-"""Training sets of texts in columns, with or without a label, as losses of sentence-transformers take them."""
+"""Training sets for losses of sentence-transformers: texts in columns, with or without a label."""

@@ -23,9 +23,9 @@ from corpora.store.rows import number_of
 
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
 Part = Literal["test", "dev", "train"]
-PARTS: tuple[Part, ...] = ("test", "dev", "train")  # none holds a text of one before it
+PARTS: tuple[Part, ...] = ("test", "dev", "train")  # no part has a text of an earlier one
 HELD = PARTS[:2]
-FILES_SHOWN = 8  # of a folder that is no data set
+FILES_SHOWN = 8  # in the error for a folder that is no data set
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class RecipeCorpus:
-    """sets: what arms are trained on, by name; none that is held out whole. guides: the encoders that a loss may
-    ask, by theirs. fingerprint: names all rows to train on, and the guides' weights. left_out: by set, the rows
-    that are not trained on for a text of theirs that is held out. held: by set, the rows of each part that nothing
-    trains on. beyond: by set, the rows that its `sample` leaves."""
+    """sets: name -> training rows, without sets that are wholly held out. guides: name -> encoder for a loss.
+    fingerprint: a hash of all training rows and the guides' weights. Row counts by set: left_out, not trained on
+    as one of their texts is held out; held, by held-out part; beyond, not in its `sample`."""
 
     sets: Mapping[str, Columns]
     guides: Mapping[str, str]
@@ -56,8 +55,8 @@ class RecipeCorpus:
 
 
 def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
-    """weights: name those of each guide. CorpusError says what is missing or broken, and what mends it."""
-    parts, left_out = _apart(data)
+    """Read all sets. weights: fingerprints of the guides' weights. CorpusError for missing or broken data."""
+    parts, left_out = _all_parts(data)
     sets = {name: _sampled(name, one, parts[name]["train"]) for name, one in data.datasets.items() if one.trains}
     digest = hashlib.sha256(repr((*zip(data.guides, weights, strict=True),)).encode())
     for name, columns in sets.items():
@@ -69,8 +68,8 @@ def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
 
 
 def held_out(data: RecipeData, name: str, part: Part) -> Columns:
-    """The rows of a set that are kept from training. CorpusError where there are fewer than two."""
-    one, rows = data.datasets[name], _apart(data)[0][name][part]
+    """The rows of a set that are held out from training. CorpusError for fewer than two."""
+    one, rows = data.datasets[name], _all_parts(data)[0][name][part]
     if len(rows) < 2:
         raise CorpusError(
             f"data.datasets.{name}.hold.{part}: {one.source} leaves {len(rows)} rows for it\n"
@@ -82,18 +81,20 @@ def held_out(data: RecipeData, name: str, part: Part) -> Columns:
 Sets = Mapping[str, Mapping[Part, list[Labelled]]]
 
 
-def _apart(data: RecipeData) -> tuple[Sets, Mapping[str, int]]:
-    """The parts of every set, and how many rows of it are not trained on for a text that is held out.
+def _all_parts(data: RecipeData) -> tuple[Sets, Mapping[str, int]]:
+    """The parts of every set, and how many of its rows are not trained on as one of their texts is held out.
 
-    What is measured on shares no text with what is chosen by, and neither with what is trained on, in any set.
+    Test, dev and training rows share no text, over all sets.
     """
-    return _parted(tuple((name, one, _stamp(one)) for name, one in data.datasets.items()), data.path)
+    return _cached_parts(tuple((name, one, _stamp(one)) for name, one in data.datasets.items()), data.path)
 
 
 @lru_cache(maxsize=2)
-def _parted(sets: Sequence[tuple[str, TrainingSet, object]], path: str | None) -> tuple[Sets, Mapping[str, int]]:
-    """sets: each with its stamp, so that a file that changed is read again, and else none for every run."""
-    parts = {name: _dealt(name, one, path) for name, one, _ in sets}
+def _cached_parts(
+    sets: Sequence[tuple[str, TrainingSet, object]], path: str | None
+) -> tuple[Sets, Mapping[str, int]]:
+    """As `_all_parts`, cached. sets: each with its stamp, so that only a changed file is read again."""
+    parts = {name: _parts_of(name, one, path) for name, one, _ in sets}
     if not any(one.hold for _, one, _ in sets):
         return parts, {}
     before = {name: len(found["train"]) for name, found in parts.items()}
@@ -106,13 +107,13 @@ def _parted(sets: Sequence[tuple[str, TrainingSet, object]], path: str | None) -
 
 
 def _stamp(one: TrainingSet) -> tuple[int, int] | None:
-    """What changes when a file does."""
+    """Time and size of a source that is a file, which change with it."""
     file = Path(one.source).expanduser()
     return (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None
 
 
-def _dealt(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Labelled]]:
-    """All rows of a set, by the part that each belongs to. name: what the study calls it, for messages."""
+def _parts_of(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Labelled]]:
+    """All rows of a set by part. name: its name in the study, for messages."""
     parts: dict[Part, list[Labelled]] = {part: [] for part in PARTS}
     for number, row in enumerate(_rows(name, one, path), 1):
         checked = _checked(name, one, number, row)
@@ -123,7 +124,7 @@ def _dealt(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Lab
 
 
 def _part_of(one: TrainingSet, row: Row) -> Part:
-    """By the row's key alone: rows that are added to a file move none of those that were there."""
+    """The part of a row, by its key alone: rows added to a file change no other row's part."""
     if one.hold is None:
         return "train"
     place = keyed("hold", text_key(str(row[one.key]))) / 2**64
@@ -192,9 +193,9 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
 
 
 def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
-    """Whether a source is a data set's folder as seen from where semray starts, not one by its name elsewhere.
+    """Whether a source is a data set's folder, relative to where semray starts, and not a name on the hub.
 
-    CorpusError for any other folder here, whose name the hub would be asked for; an absolute one is no name.
+    CorpusError for another folder here, as the hub would be asked for its name; absolute paths are no names.
     """
     if not folder.is_dir() or folder.is_absolute():
         return folder.is_dir()
@@ -202,10 +203,10 @@ def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
         return False
     if not was_saved(folder):
         files = sorted(str(file) for file in folder.iterdir() if file.name.endswith(FILES))
-        told = f"a file in it: {', '.join(files[:FILES_SHOWN])}" if files else f"a file as {', '.join(FILES)}"
+        accepted = f"a file in it: {', '.join(files[:FILES_SHOWN])}" if files else f"a file as {', '.join(FILES)}"
         raise CorpusError(
             f"data.datasets.{name}.source = {folder}: is a folder\n"
-            f"  accepted: {told}; or a folder that a DatasetDict of `datasets` was saved to"
+            f"  accepted: {accepted}; or a folder that a DatasetDict of `datasets` was saved to"
         )
     return True
 

@@ -1,4 +1,4 @@
-"""The `data:` block of a study whose recipes are those of sentence-transformers."""
+"""The `data:` block of a sentence_transformers study."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from corpora.store.fields import Count, Positive, check_fields
 FILES = (".csv", ".tsv", ".jsonl", ".parquet")
 GRADED = tuple(name for name in sts.NAMES if name.rpartition("/")[2] in ("train", "trial", "dev"))
 TRIPLETS = sentences.TRIPLETS
-KNOWN: Mapping[str, tuple[tuple[str, ...], str | None]] = {  # benchmark -> its columns of texts, that of its label
+KNOWN: Mapping[str, tuple[tuple[str, ...], str | None]] = {  # benchmark -> its columns of texts, its label
     **dict.fromkeys(GRADED, (("sentence1", "sentence2"), "score")),
     **dict.fromkeys(TRIPLETS, (("anchor", "positive", "negative"), None)),
 }
-# Names that the library's trainer reads as a label or keeps for itself.
+# Names that the library's trainer reads as a label or reserves.
 RESERVED = frozenset({"dataset_name", "label", "labels", "return_loss", "score", "scores"})
 SETS = (
     "a mapping of names to {source: a benchmark, a file or a data set, columns: [anchor, positive], label, "
@@ -68,17 +68,17 @@ class TrainingSet:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The columns of texts."""
+        """The names of the columns of texts."""
         return self.columns or KNOWN[self.source][0]
 
     @property
     def labelled(self) -> str | None:
-        """The column of labels."""
+        """The name of the column of labels."""
         return self.label if self.columns else KNOWN[self.source][1]
 
     @property
     def key(self) -> str:
-        """The column by which rows are held out."""
+        """The name of the column by which rows are held out."""
         return (self.hold and self.hold.by) or self.texts[0]
 
     @property
@@ -88,7 +88,7 @@ class TrainingSet:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Every column that is read, each once."""
+        """The names of all columns to read, each once."""
         return tuple(dict.fromkeys(filter(None, (*self.texts, self.labelled, self.key if self.hold else None))))
 
 
@@ -103,7 +103,7 @@ class RecipeData:
 
     def __post_init__(self) -> None:
         made = {name: _made(given) if isinstance(given, dict) else given for name, given in self.datasets.items()}
-        object.__setattr__(self, "datasets", made)  # they come as mappings from a ledger's record
+        object.__setattr__(self, "datasets", made)  # a ledger's record has mappings
         check_fields(self, "data")
         for name, one in self.datasets.items():
             check_fields(one, f"datasets.{name}")
@@ -120,7 +120,7 @@ def _made(given: Mapping[str, Any]) -> TrainingSet:
 
 
 def _check(name: str, one: TrainingSet) -> None:
-    """ValueError for columns that cannot be."""
+    """ValueError for impossible columns."""
     if one.source not in KNOWN and not one.columns:
         raise ValueError(
             f"datasets: accepted: for {name} its columns of texts, such as [anchor, positive]; only "
@@ -144,7 +144,7 @@ def _check(name: str, one: TrainingSet) -> None:
 
 
 def _check_hold(name: str, one: TrainingSet, hold: HeldOut) -> None:
-    """ValueError for rows that cannot be held out, or that no task could measure on."""
+    """ValueError for rows that cannot be held out, or that no task could use."""
     if hold.test + hold.dev > 1:
         raise ValueError(f"datasets: accepted: in {name}.hold a test and a dev of at most 1 together")
     if not 2 <= len(one.texts) <= (3 if one.labelled is None else 2):

@@ -1,4 +1,4 @@
-"""Rows of one's own files, by their suffix: CSV and TSV with a head of names, JSON lines, Parquet."""
+"""Reads rows of a user's files by their suffix: CSV and TSV with a head of names, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from corpora.store.errors import CorpusError
 from corpora.store.rows import NoRow, as_wide_as_head, check_each_once, json_lines
 
 Row = Mapping[str, Any]
-LETTERS_SHOWN = 60  # of a line that is no row
+LETTERS_SHOWN = 60  # of a bad line, in its error
 
 
 def rows_of_file(file: Path) -> Iterator[Row]:
-    """CorpusError names a line that is no row; OSError, ValueError or csv.Error for what cannot be read."""
+    """The rows of a file. CorpusError names a bad line; OSError, ValueError or csv.Error if it is unreadable."""
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -43,9 +43,9 @@ def _objects(lines: Sequence[str], no_row: NoRow) -> Iterator[Row]:
         yield row
 
 
-def _no_row(file: Path, line: int, told: str, accepted: str) -> CorpusError:
-    return _wrong(f"{file}, line {line}", told, accepted)
+def _no_row(file: Path, line: int, problem: str, accepted: str) -> CorpusError:
+    return _wrong(f"{file}, line {line}", problem, accepted)
 
 
-def _wrong(where: str, told: str, accepted: str) -> CorpusError:
-    return CorpusError(f"{where} {told}\n  accepted: {accepted}")
+def _wrong(where: str, problem: str, accepted: str) -> CorpusError:
+    return CorpusError(f"{where} {problem}\n  accepted: {accepted}")
