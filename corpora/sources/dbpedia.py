@@ -1,4 +1,4 @@
-"""The DBpedia ontology: what its classes and properties are called, and what is said of them, in English.
+"""Reads the DBpedia ontology: the English labels and comments of its classes and properties.
 
     for term in read(locate()): print(term.name, term.label, term.comment)
 
@@ -39,7 +39,7 @@ class OntologyTerm:
 
 
 def locate(path: str | None = None) -> Path:
-    """The ontology's file at `path` or in that folder, else at $SEMRAY_DBPEDIA. CorpusError says what mends it."""
+    """The ontology's file at `path` or in that folder, else at $SEMRAY_DBPEDIA. CorpusError says how to get it."""
     if place := named_file(path, setting="data.dbpedia", variable=VARIABLE, file=FILE, mending=MENDING):
         return place
     raise CorpusError(
@@ -49,7 +49,7 @@ def locate(path: str | None = None) -> Path:
 
 
 def read(place: Path) -> Iterator[OntologyTerm]:
-    """Every class and property that has both in English, in its order. CorpusError for a file that is no RDF."""
+    """Every class and property that has both in English, in file order. CorpusError for a file that is no RDF."""
     try:
         root = ElementTree.parse(place).getroot()
     except (OSError, ElementTree.ParseError) as error:

@@ -1,4 +1,4 @@
-"""A sense of a dictionary that is no WordNet: a word, one definition, and other forms of the word."""
+"""A sense of a dictionary other than WordNet: a word, one definition, and other forms of the word."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class DictionarySense:
 
     @property
     def word(self) -> Word:
-        """What its dictionary may have other senses of."""
+        """The word of this sense, which may have other senses in its dictionary."""
         return self.concept.partition(":")[0], norm(self.term), self.pos
 
 
 def says_enough(definition: str) -> bool:
-    """Whether a definition can stand for its word: 3 to 60 words, legible, no mere pointer to another entry.
+    """Whether a definition is usable: 3 to 60 words, legible, and no mere pointer to another entry.
 
-    A question mark is how GCIDE's typists marked letters they could not read; template text is what Wiktionary's
-    extraction could not expand.
+    GCIDE's typists wrote a question mark for illegible letters; Wiktionary's extraction leaves template text that
+    it could not expand.
     """
     return (
         LEAST_WORDS <= len(definition.split()) <= MOST_WORDS

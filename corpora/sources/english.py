@@ -1,4 +1,4 @@
-"""Closed lists of English words that the rules for hard negatives look at."""
+"""Closed lists of English words for the rules of hard negatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREPOSITIONS = word_set("""
 AUXILIARIES = word_set(
     "is are was were am have has had does do did can could may might must shall should will would"
 )
-# A word that carries the grammar of a definition and not its meaning.
+# Words of grammar, which carry no meaning of a definition.
 FUNCTION_WORDS = (
     DETERMINERS
     | PREPOSITIONS

@@ -1,4 +1,4 @@
-"""GCIDE, the Collaborative International Dictionary of English, as Debian packs it for dictd.
+"""Reads GCIDE, the Collaborative International Dictionary of English, in Debian's package for dictd.
 
     for entry in read(locate()): print(entry.head, entry.senses)
 
@@ -54,8 +54,8 @@ class GcideEntry:
     """A headword with its definitions. pos is n, v, a, r, or empty where the header names none.
 
     head is in lower case unless the entry is marked as a proper noun: GCIDE begins every headword with a capital.
-    from_wordnet: the entry, or a part of it, was taken from WordNet. counted: how many senses the dictionary has
-    there, with those that are no definition here: words alone, and all but the first under one number.
+    from_wordnet: the entry, or a part of it, was taken from WordNet. counted: the entry's number of senses in
+    the dictionary, with those not kept here: single words, and all but the first under one number.
     """
 
     head: str
@@ -68,7 +68,7 @@ class GcideEntry:
 def locate(path: str | None = None) -> Path:
     """gcide.dict.dz at `path` or in that folder, else at $SEMRAY_GCIDE, else where Debian puts it.
 
-    A place that was named is never passed over for another. CorpusError names the places and what mends it.
+    If a named place lacks the file, no other is used. CorpusError names the places and how to get the file.
     """
     if place := named_file(path, setting="data.gcide", variable=VARIABLE, file=FILE, mending=MENDING):
         return place
@@ -105,11 +105,11 @@ def _entries(place: Path) -> Iterator[GcideEntry]:
 def senses(
     place: Path, skipped: Counter[str] | None = None, counts: Counter[Word] | None = None
 ) -> Iterator[DictionarySense]:
-    """Every definition that can stand for its word, of entries of which nothing was taken from WordNet.
+    """Every usable definition, of entries without text from WordNet.
 
     8,317 senses of GCIDE are WordNet's, a quarter of them word for word: pairs across the two dictionaries would
-    be copies. Entries that name no part of speech are left out. skipped: counts by reason what is left out.
-    counts: counts the senses of every word, these and those that are left out.
+    be copies. Entries without a part of speech are left out. skipped: gets reason -> number left out. counts: gets
+    the number of senses of every word, including those left out.
     """
     reasons: Counter[str] = Counter() if skipped is None else skipped
     numbers = count()
@@ -129,7 +129,7 @@ def senses(
 
 
 def _entry(lines: list[str]) -> Iterator[GcideEntry]:
-    """The entry of these lines, the first of which is its header; nothing when it says nothing."""
+    """The entry of these lines, the first of which is its header, if it has a sense."""
     match = _HEAD.match(lines[0])
     assert match is not None
     whole = "\n".join([lines[0][match.end() :], *lines[1:]])
@@ -153,7 +153,7 @@ def _entry(lines: list[str]) -> Iterator[GcideEntry]:
 
 
 def _without_brackets(text: str) -> str:
-    """Provenance, etymology, marks of use ([Obs.]) and pronunciation ([=a]), also one within another, left out."""
+    """The text without brackets, also nested: provenance, etymology, usage ([Obs.]) and pronunciation ([=a])."""
     before = None
     while before != text:
         before, text = text, _BRACKET.sub("", text)

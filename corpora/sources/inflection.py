@@ -1,7 +1,7 @@
-"""English spelling of inflected forms, for finding a word in a definition and for putting an antonym in its place.
+"""English spelling of inflected forms, to find a word in a definition and to replace it by an antonym.
 
-Two uses with different needs: `variants` lists every spelling a word may take (a search may be generous), while
-`inflected` gives the one right form or None.
+`variants` lists every possible spelling of a word, as a search may find too much; `inflected` gives the one right
+form or None.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def spelled(word: str, end: str) -> str:
 
 
 def inflected(base: str, form: str, irregular: frozenset[str]) -> str | None:
-    """The `form` ("plural", "s", "ing", "past", "er" or "est") of a base; None when it cannot be told.
+    """The `form` ("plural", "s", "ing", "past", "er" or "est") of a base; None if that is not known.
 
     irregular: every irregular form listed for the base in its part of speech. A verb with two of them (took,
-    taken) has a past and a participle that the listing does not tell apart.
+    taken) has a past and a participle that the listing does not distinguish.
     """
     listed = [other for other in irregular if _is_of(other, form)]
     if listed:
@@ -79,12 +79,12 @@ def _is_of(irregular: str, form: str) -> bool:
 
 
 def _doubles(base: str) -> bool:
-    """A final consonant doubles after one stressed short vowel: told only of words of one syllable."""
+    """Whether the final consonant doubles, as after one stressed short vowel; known for one syllable only."""
     return bool(_CVC.search(base)) and len(_SYLLABLE.findall(base)) == 1
 
 
 def _is_long(adjective: str) -> bool:
-    """Compared with more and most: over two syllables, or two of which the second is not -y, -le, -ow, -er."""
+    """Whether it compares with more and most: over two syllables, or two not ending in -y, -le, -ow, -er."""
     syllables = len(_SYLLABLE.findall(_SILENT_E.sub("", adjective)))
     return syllables > 2 or (syllables == 2 and not adjective.endswith(("y", "le", "ow", "er")))
 

@@ -15,11 +15,11 @@ HIERARCHIES = ("n", "v")  # the parts of speech that have hypernyms
 
 
 class Lin:
-    """2 IC(c) / (IC(a) + IC(b)), c the common hypernym of most information; 0 without one, nan but for two nouns
-    or two verbs.
+    """2 IC(c) / (IC(a) + IC(b)), c the common hypernym of most information; 0 without one, nan unless both are
+    nouns or both verbs.
 
-    IC is minus the logarithm of a synset's share of its part of speech: what is tagged with it or with anything
-    below it, every synset counted once more, so that none has no share. Source: Lin 1998; counts: WordNet's own,
+    IC is minus the logarithm of a synset's share of its part of speech: tags of the synset and all below it, with
+    one added for every synset, so that no share is 0. Source: Lin 1998; counts: WordNet's own,
     of its tagged texts, where other programs take the Brown corpus.
     """
 

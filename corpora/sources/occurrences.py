@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """text[start:end] is the target as it stands in the sentence; lemma is the word it is a form of."""
+    """text[start:end] is the target word in its sentence; lemma is its base form."""
 
     text: str
     start: int

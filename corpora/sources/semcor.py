@@ -2,7 +2,7 @@
 
     sentences = list(read(locate().texts))      # 37,176 in file order
 
-The tag files look like XML and are not: their attributes have no quotes and `&` stands bare. Sense keys are those
+The tag files are no valid XML: their attributes have no quotes and `&` is not escaped. Sense keys are those
 of WordNet 3.0.
 """
 
@@ -50,8 +50,8 @@ def read(texts: Mapping[str, bytes]) -> Iterator[Sentence]:
 def tagged_words(texts: Mapping[str, bytes]) -> Iterator[list[tuple[str, str]]]:
     """(token, Penn tag) of each sentence's words, annotated or not, and of its marks, whose tag is ".".
 
-    Left out are expressions of several words, and words whose tag is that of an expression they stand in (`ot=`).
-    Of a word that kept two tags (`VB|NN`) the first counts.
+    Expressions of several words are left out, and so are words with the tag of an expression around them (`ot=`).
+    Of two tags of a word (`VB|NN`) the first counts.
     """
     for content in texts.values():
         text = content.decode("latin-1")

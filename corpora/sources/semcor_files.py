@@ -60,7 +60,7 @@ class SemcorFiles:
 
     @cached_property
     def texts(self) -> Mapping[str, bytes]:
-        """The 352 files by name, without `.xml`. CorpusError naming those that are missing or cannot be read."""
+        """The 352 files by name, without `.xml`. CorpusError names those that are missing or unreadable."""
         try:
             found = {match[1]: content for match, content in self._tagfiles()}
         except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
@@ -99,8 +99,8 @@ class SemcorFiles:
 def locate(path: str | None = None) -> SemcorFiles:
     """SemCor at `path`, else $SEMRAY_SEMCOR, else in $SEMRAY_DATA/semcor, the cache, or NLTK's data folders.
 
-    A place that was named (argument or SEMRAY_SEMCOR) is never passed over for another. CorpusError names every
-    place looked at and how to get the files.
+    If a named place (argument or SEMRAY_SEMCOR) lacks the files, no other is used. CorpusError names every place
+    searched and how to get the files.
     """
     for named, origin in ((path, "data.semcor"), (os.environ.get("SEMRAY_SEMCOR"), "SEMRAY_SEMCOR")):
         if named:

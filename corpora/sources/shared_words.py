@@ -1,4 +1,4 @@
-"""How many words two sentences share, as sets; all where neither has any."""
+"""The share of words that two sentences have in common, as sets; 1 if neither has words."""
 
 from __future__ import annotations
 

@@ -39,5 +39,5 @@ def named() -> str:
 
 @cache
 def load() -> Language:
-    """The model without its recogniser of names, which nothing here reads."""
+    """The model without its recogniser of names, which is not needed."""
     return importlib.import_module(installed()).load(exclude=["ner"])

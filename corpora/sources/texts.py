@@ -1,4 +1,4 @@
-"""What makes two texts the same, what counts as a word, and choices that depend on names alone."""
+"""Normal forms of texts, words in texts, and hashes for choices that depend on names alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def word_count(text: str) -> int:
 
 
 def is_text(value: object) -> bool:
-    """Whether what a file holds is a text that can be stored: half of a surrogate pair, as in JSON, is none."""
+    """Whether a value is text that can be stored. JSON may hold half of a surrogate pair, which cannot."""
     if not isinstance(value, str):
         return False
     try:
@@ -40,12 +40,12 @@ def is_text(value: object) -> bool:
 
 
 def words(block: str) -> tuple[str, ...]:
-    """The words of a block of text, in order: how lists of words are written in this package."""
+    """The words of a block of text, in order. Lists of words in this package are written so."""
     return tuple(block.split())
 
 
 def word_set(block: str) -> frozenset[str]:
-    """The same without an order."""
+    """The words of a block of text, as a set."""
     return frozenset(block.split())
 
 

@@ -3,7 +3,7 @@
     skipped = Counter()
     for sense in read(locate("raw-wiktextract-data.jsonl.gz"), skipped): print(sense.term, sense.definition)
 
-The extract holds all languages and is far larger than memory: nothing is kept but the line at hand.
+The extract has all languages and is far larger than memory, so only the current line is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Kind = TypeVar("Kind")
 
 
 def locate(path: str | None = None) -> Path:
-    """The extract at `path`, else at $SEMRAY_WIKTEXTRACT. CorpusError names the places and what mends it."""
+    """The extract at `path`, else at $SEMRAY_WIKTEXTRACT. CorpusError names the places and how to get it."""
     named, origin = (path, "data.wiktextract") if path else (os.environ.get(VARIABLE), f"${VARIABLE}")
     if not named:
         raise CorpusError(f"corpora: data.wiktextract is not set, nor ${VARIABLE}\n  accepted: {ACCEPTED}")
@@ -48,9 +48,9 @@ def read(
 ) -> Iterator[DictionarySense]:
     """Every English sense with a definition of its own, in the order of the file.
 
-    skipped: counts by reason what is left out. counts: counts the senses of every word, these and those without a
-    usable gloss; a form of another word is no sense of its own. CorpusError when the file is cut; a line that is
-    no JSON object, or holds other things than the extract does, is counted and passed over.
+    skipped: gets reason -> number left out. counts: gets the number of senses of every word, also of those without
+    a usable gloss, but not of forms of other words. CorpusError if the file is cut; a line that is no JSON object,
+    or is not in the extract's form, is counted and skipped.
     """
     reasons: Counter[str] = Counter() if skipped is None else skipped
     try:
@@ -66,13 +66,13 @@ def _opened(place: Path) -> TextIO:
 
 
 def _senses_in(line: str, skipped: Counter[str], counts: Counter[Word] | None) -> list[DictionarySense]:
-    """The senses of a line: all of them, or none where something in it is broken."""
+    """The senses of a line: all, or none if any part of it is broken."""
     try:
         entry = json.loads(line)
         if not _is_wanted(entry, skipped):
             return []
         if _SURROGATE.search(line):
-            json.dumps(entry, ensure_ascii=False).encode()  # half a pair is no text that can be stored
+            json.dumps(entry, ensure_ascii=False).encode()  # half of a surrogate pair cannot be stored
         return [*_senses(entry, skipped, counts)]
     except (ValueError, RecursionError):
         skipped["broken line"] += 1
@@ -90,7 +90,7 @@ def _is_wanted(entry: Any, skipped: Counter[str]) -> bool:
     elif _text(entry, "pos") not in POS:
         skipped["other part of speech"] += 1
     elif not norm(_text(entry, "word")):
-        skipped["no word"] += 1  # hyphens alone: nothing of it would stand in a definition
+        skipped["no word"] += 1  # hyphens alone
     elif not entry.get("senses"):
         skipped["no senses"] += 1
     else:
@@ -109,7 +109,7 @@ def _senses(
         )
     )
     for index, sense in enumerate(_list(entry, "senses", dict)):
-        # A gloss within another is listed after it: the last says what is defined.
+        # Nested glosses come outermost first: the last is the definition.
         *_, gloss = ("", *_list(sense, "glosses", str))
         tags = _list(sense, "tags", str)
         if sense.get("form_of") or sense.get("alt_of") or not NOT_A_SENSE.isdisjoint(tags):
@@ -130,8 +130,8 @@ def _senses(
 
 
 def _listed(entry: Mapping[str, Any], sense: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """What is listed with the sense, and of the entry's own list what belongs to it: all where the entry has one
-    sense, else what names its gloss."""
+    """The items listed with the sense, and those of the entry's list that belong to it: all if the entry has one
+    sense, else those that name its gloss."""
     alone, glosses = len(entry["senses"]) == 1, _list(sense, "glosses", str)
     of_entry = (one for one in _list(entry, "synonyms", dict) if alone or one.get("sense") in glosses)
     return [*_list(sense, "synonyms", dict), *of_entry]
@@ -148,17 +148,17 @@ def _synonyms(word: str, listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]
     return tuple(found.values())
 
 
-def _text(of: Mapping[str, Any], name: str) -> str:
-    """A text; "" where there is none. ValueError for anything else."""
-    value = of.get(name)
+def _text(record: Mapping[str, Any], name: str) -> str:
+    """A field's text; "" if missing. ValueError for another type."""
+    value = record.get(name)
     if not isinstance(value, str | None):
         raise ValueError(name)
     return value or ""
 
 
-def _list(of: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kind]:
-    """A list of one kind; empty where there is none. ValueError for anything else."""
-    value = of.get(name) or []
+def _list(record: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kind]:
+    """A field's list of one type; empty if missing. ValueError for another type."""
+    value = record.get(name) or []
     if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
         raise ValueError(name)
     return value

@@ -27,7 +27,7 @@ LEXNAMES = words("""
 SS_TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
 _POS_OF_TYPE = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
-# Endings the lemma search strips, with what it puts back (morphy(7WN)); adverbs have none.
+# Endings that the lemma search removes, and their replacements (morphy(7WN)); adverbs have none.
 DETACHMENT = {
     "n": (
         *(("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh")),
@@ -91,7 +91,7 @@ class Wordnet:
     keys: Mapping[str, str]
 
     def bases(self, token: str, pos: str) -> tuple[str, ...]:
-        """Lemmas of a lower-case token: exception bases, else itself, and only without either the detachments."""
+        """Lemmas of a lower-case token: its bases as an exception, else itself, else the token without endings."""
         listed = tuple(base for base in self.exceptions[pos].get(token, ()) if (base, pos) in self.senses)
         if listed:
             return listed
@@ -260,7 +260,7 @@ def _tag_counts(files: WordnetFiles) -> Iterator[tuple[str, int]]:
 
 
 def _head(record: _Record, records: Mapping[str, _Record]) -> _Record | None:
-    """The synset a satellite clusters around: the first `&` neighbour that is no satellite itself."""
+    """The head synset of a satellite: its first `&` neighbour that is no satellite."""
     if not record.satellite:
         return None
     return next(

@@ -40,26 +40,26 @@ class WordnetFiles:
             raise CorpusError(f"corpora: WordNet at {self.place}: cannot read {name}: {error}") from error
 
     def digests(self) -> dict[str, str]:
-        """sha256 of every file, by name; read once in a process, as long as the files stay as they are."""
+        """sha256 of every file, by name; read once in a process unless a file changes."""
         held = [self.place] if self.place.suffix == ".zip" else [self.place / name for name in FILES]
         try:
             state = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in held)
-        except OSError:  # `read` says it in words
+        except OSError:  # `read` raises the error in words
             state = ()
         return dict(_digests(self, state))
 
 
 @lru_cache
 def _digests(files: WordnetFiles, state: tuple[tuple[int, int], ...]) -> Mapping[str, str]:
-    """state: when each file was last written, and its size."""
+    """The digests, cached. state: time and size of each file."""
     return {name: hashlib.sha256(files.read(name)).hexdigest() for name in FILES}
 
 
 def locate(path: str | None = None) -> WordnetFiles:
     """WordNet at `path`, else at $SEMRAY_WORDNET, else in NLTK's data folders, else where Debian puts it.
 
-    A place that was named (argument or variable) is never passed over for another. CorpusError names every
-    place looked at and how to get the files.
+    If a named place (argument or variable) lacks the files, no other is used. CorpusError names every place
+    searched and how to get the files.
     """
     for named, origin in ((path, "the `wordnet` setting"), (os.environ.get("SEMRAY_WORDNET"), "SEMRAY_WORDNET")):
         if named:
@@ -83,7 +83,7 @@ def locate(path: str | None = None) -> WordnetFiles:
 
 
 def _inside(named: Path) -> Iterator[Path]:
-    """A named place may be the folder itself, its zip, or WordNet's own tree with a `dict` folder."""
+    """The places to try for a named one: itself, a folder or a zip, and `dict` as in WordNet's own tree."""
     yield named
     yield named / "dict"
 
@@ -93,7 +93,7 @@ def _holds_wordnet(place: Path) -> bool:
 
 
 def nltk_folders() -> list[Path]:
-    """Where NLTK looks, in its order (nltk.data.path), without the cost of importing it."""
+    """The folders of nltk.data.path in order, without the slow import of NLTK."""
     listed = [Path(part) for part in os.environ.get("NLTK_DATA", "").split(os.pathsep) if part]
     prefixed = [Path(sys.prefix) / part / "nltk_data" for part in ("", "share", "lib")]
     shared = [
