@@ -79,11 +79,12 @@ def numbered(ids: Iterable[str], mark: str = "-") -> list[str]:
 
 
 def text_key(*texts: str) -> str:
-    """A key of a text or a pair, the same in every data set: a hash of what `said` leaves, in any order."""
-    return hashlib.sha256("\t".join(sorted(map(said, texts))).encode(errors="surrogatepass")).hexdigest()[:16]
+    """A key of a text or a pair, the same in every data set: a hash of its `letters_of`, in any order."""
+    letters = "\t".join(sorted(map(letters_of, texts)))
+    return hashlib.sha256(letters.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def said(text: str) -> str:
+def letters_of(text: str) -> str:
     """The letters, marks and digits of a text in one encoding (NFKC), without case.
 
     A text without any keeps all but its blanks, so that different texts of signs stay different.

@@ -1,8 +1,8 @@
 """Noun phrases with paraphrases, in five families by how the modifier composes with its head, in two regimes.
 
-The paper's suite is not published: its pairs were written by a language model. These are made of templates
-(noun_phrases.yaml) and of WordNet's nouns, in the paper's sizes. Templates repeat, so what is resampled is the
-head. Source: Concept, section 4.5, appendices C and I.
+The paper's suite, written by a language model, is not published. These pairs come from templates
+(noun_phrases.yaml) and WordNet's nouns, in the paper's sizes. Templates repeat, so heads are resampled. Source:
+Concept, section 4.5, appendices C and I.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corpora.sources.wordnet import Wordnet, read
 from corpora.sources.wordnet_files import locate
 from corpora.store.cache import entry, key_of
 
-VERSION = 1  # raised when the same files would give other pairs
+VERSION = 1  # raised when the same files give other pairs
 ROWS = "pairs.json"
 TEMPLATES = Path(__file__).with_name("noun_phrases.yaml")
 REGIMES = ("strict", "near")
@@ -36,11 +36,11 @@ FAMILIES = {
     "privative": (800, "artifact"),
 }
 HEADS = 90  # of each type
-LEAST_TAGS = 5  # of a head's first sense, which must be at least half of all uses of the word
+LEAST_TAGS = 5  # least tags of a head's first sense, which must have half of the word's uses
 STEPS_UP = 4
 _HEAD = re.compile(r"[a-z]{3,10}$")
 _TOKEN = re.compile(r"[a-z]+")
-# Words so broad that nobody would paraphrase by them.
+# Words too broad for a paraphrase.
 BLUNT = word_set("""
     entity object whole artifact artefact instrumentality instrumentation thing matter unit structure
     device article organism person someone individual adult worker equipment commodity covering
@@ -52,7 +52,7 @@ _INSULT = re.compile(r"\b(?:slur|offensive|disparaging)\b")  # WordNet marks suc
 
 @dataclass(frozen=True, slots=True)
 class PhrasePair:
-    """A noun phrase and what says the same. meaning: pairs that share it paraphrase one another's phrases too."""
+    """A noun phrase and a paraphrase. Pairs with the same `meaning` are paraphrases of one another."""
 
     regime: str
     family: str
@@ -65,7 +65,7 @@ class PhrasePair:
 
 @lru_cache(maxsize=2)
 def load(wordnet: str | None = None, seed: int = 0) -> tuple[PhrasePair, ...]:
-    """The pairs made of the WordNet at this place, from the cache; 4 s once. CorpusError when it is not there."""
+    """The pairs from the WordNet at this place; 4 s once. CorpusError if it is missing."""
 
     def build(folder: Path) -> None:
         made = phrase_pairs(read(locate(wordnet)), seed)
@@ -76,16 +76,16 @@ def load(wordnet: str | None = None, seed: int = 0) -> tuple[PhrasePair, ...]:
 
 
 def fingerprint(wordnet: str | None = None, seed: int = 0) -> str:
-    """Names the pairs, cheaply: WordNet's files, the templates, the seed and the version of this file."""
+    """A cheap hash of the pairs: WordNet's files, the templates, the seed and this file's version."""
     templates = hashlib.sha256(TEMPLATES.read_bytes()).hexdigest()
     sources = locate(wordnet).digests()
     return key_of({"noun phrases": VERSION, "templates": templates, "sources": sources, "seed": seed})
 
 
 def phrase_pairs(lexicon: Wordnet, seed: int = 0) -> Iterator[PhrasePair]:
-    """Every family's pairs, strict before near: half its size of each, drawn by the names of seed and texts.
+    """Every family's pairs, half strict, then half near, drawn by a hash of seed and texts.
 
-    Near pairs are of phrases that have a strict one; where these do not suffice, of others.
+    Near pairs prefer phrases that also have a strict pair.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Comment to label: which of an ontology's labels is meant by this comment, with no word of the label in it.
+"""Comment to label: find the label of an ontology's comment, from which the label's words are removed.
 
 The paper's benchmark asks questions that a language model wrote, and is not published. Here the ontology's own
 comments stand for them: they are shorter, drier and fewer. Source: Concept, sections 4.5 and 5.6.
@@ -21,9 +21,9 @@ from corpora.sources.english import FUNCTION_WORDS
 from corpora.sources.texts import keyed, norm, normdef
 from corpora.store.cache import digest_of, key_of
 
-VERSION = 1  # raised when the same file would give other rows
+VERSION = 1  # raised when the same file gives other rows
 TESTED = 245  # labels; the paper's test pairs (section 4.5)
-STEM = 4  # letters: two words that begin with the same four, or are the same shorter one, overlap
+STEM = 4  # letters: words with the same first four, or equal shorter words, overlap
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -37,7 +37,7 @@ class LabelRow(NamedTuple):
 
 @dataclass(frozen=True)
 class OntologyRows:
-    """Rows to train on and rows to test on: no label, no class or property and no comment is in both."""
+    """Training rows and test rows, which share no label, class, property or comment."""
 
     train: tuple[LabelRow, ...]
     test: tuple[LabelRow, ...]
@@ -45,20 +45,20 @@ class OntologyRows:
 
 @lru_cache(maxsize=2)
 def load(path: str | None = None, seed: int = 0) -> OntologyRows:
-    """The rows of the ontology at this place; 1 s once. CorpusError when it is not there."""
+    """The rows of the ontology at this place; 1 s once. CorpusError if it is missing."""
     return labelled(dbpedia.read(dbpedia.locate(path)), seed)
 
 
 def fingerprint(path: str | None = None, seed: int = 0) -> str:
-    """Names the rows, cheaply: the ontology's file, the seed and the version of this file."""
+    """A cheap hash of the rows: the ontology's file, the seed and this file's version."""
     return key_of({"comment to label": VERSION, "source": digest_of(dbpedia.locate(path)), "seed": seed})
 
 
 def labelled(terms: Iterable[OntologyTerm], seed: int) -> OntologyRows:
-    """Masked comments with their labels; the test part are the first labels by the draw of their names.
+    """Masked comments with their labels. The test part has the first labels in the order of a hash of their names.
 
-    Left out: what keeps fewer than two words that mean something, and a comment that several labels have, such as
-    "Reserved for DBpedia.", which tells none of them from another.
+    Comments with fewer than two content words left are left out, and comments of several labels, such as "Reserved
+    for DBpedia.".
     """
     rows: dict[tuple[str, str], LabelRow] = {}
     labels_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -78,17 +78,17 @@ def labelled(terms: Iterable[OntologyTerm], seed: int) -> OntologyRows:
 
 
 def spoken(label: str) -> str:
-    """A label as it is said: in lower case, and a lone word in camel case as the words it is made of."""
+    """A label in lower case, with a single word in camel case split into its words."""
     return (label if " " in label else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)).lower()
 
 
 def stems(text: str) -> set[str]:
-    """The beginnings of the words that mean something."""
+    """The first letters of the content words of a text."""
     return {word[:STEM] for word in _WORD.findall(text.lower()) if word not in FUNCTION_WORDS}
 
 
 def without(comment: str, label: str) -> str:
-    """The comment less every word that begins as one of the label's does."""
+    """The comment without words that share a stem with the label."""
     begun = [re.escape(stem) + ("[A-Za-z]*" if len(stem) == STEM else "") for stem in sorted(stems(label))]
     if not begun:
         return comment

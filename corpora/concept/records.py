@@ -1,4 +1,4 @@
-"""What the concept family trains on, as columns, and what it is tested on, as small frozen objects."""
+"""Row types of the concept family: training rows as columns, test rows as small frozen objects."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from corpora.sources.texts import keyed, norm, normdef, word_count
 from corpora.sources.wordnet import Synset
 
 HH_WORDS = 3  # a definition shorter than this is no test of a frequent concept
-KEPT_WORDS = 2  # a masked definition shorter than this says nothing
+KEPT_WORDS = 2  # a shorter masked definition has no meaning
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def split_of(
 ) -> Splits:
     """The most frequent synsets as head-holdout, then a keyed draw for the in-domain test and for dev.
 
-    masked: synset id -> definition without its terms. Ties in frequency go by id; the seed moves the in-domain
-    test and dev, never the head-holdout. dev_apart: no dev concept has a surface or a wording of a tested one;
-    else the two are different concepts, of which some share a word.
+    masked: synset id -> definition without its terms. Ties in frequency are ordered by id; the seed changes the
+    in-domain test and dev, not the head-holdout. dev_apart: no dev concept shares a surface or a wording with a
+    tested one; otherwise they only are different concepts.
     """
     wordy = (synset for synset in synsets.values() if word_count(synset.definition) >= HH_WORDS)
     hh = [synset.id for synset in sorted(wordy, key=lambda synset: (-synset.frequency, synset.id))[:n_hh]]
@@ -72,12 +72,12 @@ def split_of(
     tested = drawn[:n_id]
     rest: Iterable[str] = drawn[n_id:]
     if dev_apart:
-        seen, said = surfaces_of(tested, synsets), wordings_of(hh + tested, synsets, masked)
+        surfaces, wordings = surfaces_of(tested, synsets), wordings_of(hh + tested, synsets, masked)
         rest = (
             identifier
             for identifier in rest
-            if surfaces_of((identifier,), synsets).isdisjoint(seen)
-            and wordings_of((identifier,), synsets, masked).isdisjoint(said)
+            if surfaces_of((identifier,), synsets).isdisjoint(surfaces)
+            and wordings_of((identifier,), synsets, masked).isdisjoint(wordings)
         )
     dev = tuple(islice(rest, n_dev))
     held_out = [*hh, *tested, *dev]

@@ -52,11 +52,11 @@ def pieces_of(token_ids: Sequence[Sequence[int]], unknown: int | None) -> np.nda
 
 def mentions(word: str, definition: str) -> bool:
     """Whether a definition holds its own word, as a whole word in any case."""
-    said, letters = definition.lower(), word.lower()
-    at = said.find(letters)
+    text, letters = definition.lower(), word.lower()
+    at = text.find(letters)
     while at >= 0:
-        around = said[at - 1 : at] + said[at + len(letters) : at + len(letters) + 1]
+        around = text[at - 1 : at] + text[at + len(letters) : at + len(letters) + 1]
         if not any(letter.isalnum() for letter in around):
             return True
-        at = said.find(letters, at + 1)
+        at = text.find(letters, at + 1)
     return False

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge
 
-from corpora.benchmarks.pairs import Pairs, said
+from corpora.benchmarks.pairs import Pairs, letters_of
 from corpora.difficulty.raw_splits import raw_splits
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.difficulty.similarity_sets import SETS, YEARS
@@ -122,7 +122,7 @@ def seen_by_judge(data: PairData) -> dict[str, str]:
 
 def set_named(written: str) -> str | None:
     """The name of a set that a person may write as STS-B, sts_b or stsb; None for an unknown set."""
-    return next((name for name in get_args(PairSet) if said(name) == said(written)), None)
+    return next((name for name in get_args(PairSet) if letters_of(name) == letters_of(written)), None)
 
 
 def sharing(name: str) -> tuple[str, ...]:
@@ -184,7 +184,8 @@ def standin_pairs(data: PairData) -> Pairs:
     kept = [
         row
         for row in unseen
-        if not train.ids[row].startswith("MSRpar:") and mrpc.isdisjoint((said(train.a[row]), said(train.b[row])))
+        if not train.ids[row].startswith("MSRpar:")
+        and mrpc.isdisjoint((letters_of(train.a[row]), letters_of(train.b[row])))
     ]
     if not kept:
         raise CorpusError(
@@ -195,9 +196,9 @@ def standin_pairs(data: PairData) -> Pairs:
 
 
 def _mrpc_texts(data: PairData) -> frozenset[str]:
-    """The sentences of MRPC that a study uses, by `said`, as STS-B writes other blanks and quotes."""
+    """The sentences of MRPC that a study uses, by `letters_of`, as STS-B writes other blanks and quotes."""
     train, evaluation, _ = raw_splits("mrpc", test="mrpc" in data.final_eval, path=data.path)
-    return frozenset(said(text) for split in (train, evaluation) for text in (*split.a, *split.b))
+    return frozenset(letters_of(text) for split in (train, evaluation) for text in (*split.a, *split.b))
 
 
 def capped(pairs: Pairs, cap: int, mode: Literal["first", "hash"]) -> Pairs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corpora.benchmarks import sts
-from corpora.benchmarks.pairs import Pairs, joined, said
+from corpora.benchmarks.pairs import Pairs, joined, letters_of
 
 YEARS = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14"}
 SETS = ("sickr", *YEARS)
@@ -26,8 +26,10 @@ def read_set(task: str, *, test: bool, path: str | None) -> tuple[Pairs, Pairs, 
         rows = [_scaled(name, path, sts.SICK_LEAST) for name in ("SICK-R/train", part)]
         return rows[0], rows[1], f"SICK: train, {'test' if test else 'trial'}"
     evaluation, train = (_scaled(name, path, 0.0) for name in (YEARS[task], "STS-B/train"))
-    seen = {said(text) for text in (*evaluation.a, *evaluation.b)}
-    kept = [row for row in range(len(train)) if seen.isdisjoint((said(train.a[row]), said(train.b[row])))]
+    seen = {letters_of(text) for text in (*evaluation.a, *evaluation.b)}
+    kept = [
+        row for row in range(len(train)) if seen.isdisjoint((letters_of(train.a[row]), letters_of(train.b[row])))
+    ]
     return train.take(kept), evaluation, f"STS-B's {len(kept)} training rows without a sentence of {YEARS[task]}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.benchmarks.pairs import Pairs, said
+from corpora.benchmarks.pairs import Pairs, letters_of
 from corpora.difficulty.pairs import (
     STANDIN,
     PairData,
@@ -505,6 +505,6 @@ def test_the_published_sets_by_their_counts() -> None:
     }  # fmt: skip
     for name in YEARS:
         task = load_task(name, data)
-        trained, evaluated = (set(map(said, (*part.a, *part.b))) for part in (task.train, task.evaluation))
+        trained, evaluated = (set(map(letters_of, (*part.a, *part.b))) for part in (task.train, task.evaluation))
         assert trained.isdisjoint(evaluated)
         assert len(task.train) > 1000
