@@ -43,7 +43,7 @@ _BUILDS = ContextVar("builds", default=True)
 
 
 @contextmanager
-def built_alone() -> Iterator[None]:
+def without_building() -> Iterator[None]:
     """Within the block nothing is built: a missing folder is a CorpusError. For commands that only look."""
     before = _BUILDS.set(False)
     try:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpora.store.cache import built_alone
+from corpora.store.cache import without_building
 from corpora.store.errors import CorpusError
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, named
@@ -121,7 +121,7 @@ class EncoderFamily:
         if self.rows_of is None:
             return ()
         try:
-            with built_alone():
+            with without_building():
                 return self.rows_of(self.load(data))
         except CorpusError:
             return None

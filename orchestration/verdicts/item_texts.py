@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from corpora.store.cache import built_alone
+from corpora.store.cache import without_building
 from corpora.store.errors import CorpusError
 from evaluators.tasks.task import named
 from orchestration.families.registry import family
@@ -38,7 +38,7 @@ def with_item_texts(findings: Findings, study: Study, ledger: Ledger) -> Finding
         if task is None or task.item_texts is None:
             continue
         try:
-            with built_alone():
+            with without_building():
                 texts = task.item_texts(task.benchmark.load(), metric)
         except CorpusError:
             continue  # names are shown without texts
