@@ -32,7 +32,7 @@ def main(words: list[str]) -> int:
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=_prepare,
         )
     except (OSError, subprocess.SubprocessError) as error:
         print(f"{words[0]}: {getattr(error, 'strerror', None) or error}", file=sys.stderr, flush=True)
@@ -49,8 +49,10 @@ def main(words: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _end_with_parent() -> None:
+def _prepare() -> None:
+    """Let the command end with its parent, and hear SIGHUP, which is blocked in Ray's processes and inherited."""
     _prctl(DEATH_SIGNAL, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 def _prctl(option: int, value: int) -> None:

@@ -219,6 +219,16 @@ def test_what_it_prints_may_be_larger_than_memory(tmp_path: Path) -> None:
     assert peak < 16 << 20
 
 
+def test_it_hears_a_hangup_though_a_lane_does_not(tmp_path: Path) -> None:
+    """A closing terminal must not end lanes; a script may need SIGHUP for processes of its own."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        with pytest.raises(CommandFailed, match="ended by SIGHUP after"):
+            python("import os, signal; os.kill(os.getpid(), signal.SIGHUP)", world=World(scratch=tmp_path))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
     saved = tmp_path / "out" / "checkpoint.json"
     with pytest.raises(Stopped):
