@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def open_streams() -> None:
     """Have the streams last.
 
-    One that whoever started us closed leads nowhere, not into the file that is opened next.
+    One that whoever started us closed leads nowhere, not into the file that is opened next. One that a program put
+    in its place is left alone: it may be closed once nobody holds it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
@@ -23,7 +24,7 @@ def open_streams() -> None:
             nowhere = open(os.devnull, mode)  # noqa: SIM115  # it takes the lowest free number: the stream's
             os.set_inheritable(nowhere.fileno(), True)
             setattr(sys, name, nowhere)
-        elif mode == "w":
+        elif mode == "w" and stream is getattr(sys, f"__{name}__"):
             setattr(sys, name, _lasting(stream))
 
 
@@ -56,7 +57,7 @@ class _Lasting(io.FileIO):
 
 
 def _lasting(stream: object) -> object:
-    """The stream over a `_Lasting`; as it is where no file of the system takes its text, or where it lasts."""
+    """The stream over a `_Lasting`; as it is where no file of the system takes its text."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     raw = getattr(stream.buffer, "raw", stream.buffer)
