@@ -141,7 +141,7 @@ class ReplayedBoard(Standings):
         self.looked_up += 1
         trial, seed = self.trials[number], self.selection.seeds[place]
         score = (self._replay.score(trial.point, place),)
-        return self._grown(replace(trial, scores={**trial.scores, seed: score}))
+        return self._changed(replace(trial, scores={**trial.scores, seed: score}))
 
 
 def ours(replay: Replay, budget: int, *, selection: Selection, ledger: Ledger) -> Chosen:

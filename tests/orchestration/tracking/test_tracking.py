@@ -825,7 +825,7 @@ def test_a_sync_that_does_not_end_is_not_waited_for(
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(module, "LOCK_SECONDS", 0.2)
     ledger, findings = small
-    with module._alone(uri, findings.study):
+    with module._locked(uri, findings.study):
         assert "another sync of this study has not ended" in sync(findings, ledger, uri).problem
     assert sync(findings, ledger, uri).problem == ""
 
