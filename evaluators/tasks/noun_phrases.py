@@ -139,9 +139,9 @@ def _distortions(pairs: Sequence[PhrasePair], encode: EncodeTexts) -> list[Score
         heads = [pair.head for pair in listed]
         modifiers = [pair.modifier for pair in listed]
         phrases = [pair.query for pair in listed]
-        paraphrases = [pair.paraphrase for pair in listed]
+        wordings = [pair.paraphrase for pair in listed]
         found, residual = distortion(
-            encode(modifiers), encode(heads), encode(phrases), encode(paraphrases), heads, modifiers
+            encode(modifiers), encode(heads), encode(phrases), encode(wordings), heads, modifiers
         )
         scores.append(
             score_of_items(f"distortion/{family}/mean", "mean", phrases, heads, residual, larger_is_better=False)

@@ -154,11 +154,11 @@ class EncoderFamily:
     def execute(self, job: Job, world: World) -> Iterator[Result]:
         failed: dict[str, Exception] = {}
         fitted: Mapping[str, _Fitted | Exception] = {}
-        trained = [run for run in job.runs if run.id in job.models]
-        untrained = [run for run in job.runs if run.id not in job.models]
-        for run in (*trained, *untrained):  # so that scoring the trained is not billed to the others
+        with_model = [run for run in job.runs if run.id in job.models]
+        others = [run for run in job.runs if run.id not in job.models]
+        for run in (*with_model, *others):  # so that scoring the first is not billed to the others
             if run.stacked and run.id not in job.models and not fitted:
-                fitted = self._stacked(untrained, world)
+                fitted = self._stacked(others, world)
             try:
                 yield from self._execute(run, job.models.get(run.id), fitted.get(run.id), world)
             except Exception as error:  # whatever happened to this run, the others go on
