@@ -5,8 +5,8 @@
     P_k(w | n) = (count_k(n, w) + K p(w)) / (count_k(n) + K)
 
 with neighbours one and two places to the left and right; a masked, absent or unknown neighbour is ignored.
-Positions are filled from left to right, so a filled word is context for the next. The test needs no network and
-no training: it stands in for a masked language model where none is available.
+Positions are filled from left to right, so a filled word is context for the next. This needs no network and no
+training: it stands in for a masked language model where none is available.
 
 count_k(n) is the same for every word, and a word never seen beside the neighbour gains nothing from it. So the
 candidates are the words seen beside a neighbour, and the most frequent word of the same kind. Logarithms are whole

@@ -20,11 +20,10 @@ class PairedSeeds:
     """Scores of both arms at the same seeds: complete pairs only, in the planned order of seeds.
 
     An arm without training has the same value at every seed. dropped: (seed, reason); a reason begins with what is
-    at
-    fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and matched_items
-    (treatment against matched control) are for signal isolation. selected: the runs include a selection seed or a
-    trial of the search. exploratory: the claim was declared after the scores could be seen. tasks: the scores are
-    means over these tasks.
+    at fault: "treatment", "control", "matched control", "both arms" or "pairing". matched_control and
+    matched_items (treatment against matched control) are for signal isolation. selected: the runs include a
+    selection seed or a trial of the search. exploratory: the claim was declared after the scores could be seen.
+    tasks: the scores are means over these tasks.
     """
 
     seeds: tuple[int, ...]

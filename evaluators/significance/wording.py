@@ -24,8 +24,9 @@ class Question(NamedTuple):
 def questions(verdict: Verdict) -> list[Question]:
     """The questions that the verdict answers, first the one that decided it. Questions without a p are left out.
 
-    A claim of a difference is decided by the p of the difference, a claim of equivalence by TOST; if a difference
-    was found although equivalence was claimed, both are listed, since the margin may be open.
+    A claim of a difference is decided by the p of the difference, a claim of equivalence by TOST. If a difference
+    was found although equivalence was claimed, it is decided by the p of the difference; TOST is listed too while
+    the margin is open.
     """
     difference = ("not worse" if verdict.expect == "not_worse" else "difference", verdict.p, verdict.p_adjusted)
     tost = ("TOST", verdict.tost_p, verdict.tost_p_adjusted)

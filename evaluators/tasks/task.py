@@ -190,7 +190,7 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
 
 
 def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
-    """Check a task's scores: a list of Score, one for each metric, consistent with items. ValueError otherwise."""
+    """Check a task's scores: a list of Score, at most one a metric, made up of items. ValueError otherwise."""
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ValueError(f"{task.name}: its score gives a {type(scores).__name__}\n  accepted: a list of Score")
     if (twice := repeated([score.metric for score in scores])) is not None:

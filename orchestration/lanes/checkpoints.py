@@ -29,8 +29,7 @@ def private(ledger: Ledger, run_id: str, attempt: int) -> Path:
 
     The caller makes it; those of older attempts are removed. The path differs by machine, in case machines share
     the place for temporary files, and by ledger. All workers of a group on one machine get the same path, which
-    others
-    can guess: raises StudyError if another user has taken the folder.
+    others can guess: raises StudyError if another user has taken the folder.
     """
     mine = Path(tempfile.gettempdir()) / f"semray-{os.getuid()}-{slug(platform.node())}"
     with suppress(FileExistsError):

@@ -62,7 +62,7 @@ class Elsewhere:
         return self.tell(run, self._ledger.held_elsewhere(run.id))
 
     def tell(self, run: Run, driver: Driver | None) -> bool:
-        """As `holds`, if the other driver was looked up before; None if there is none."""
+        """As `holds`, with the result of the look-up: driver is the other driver, or None if there is none."""
         if driver is not None and driver not in self._told:
             self._told.add(driver)
             what = f"waiting for process {driver.pid} on {driver.host}, which is at {run.label} for {driver.study}"

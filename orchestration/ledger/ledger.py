@@ -451,7 +451,7 @@ class Ledger:
     # Declared claims
 
     def declare(self, study: str, claimed: Sequence[Mapping[str, Any]]) -> Declaration:
-        """Record a study's claims once. Later calls change nothing, and return which claims are new."""
+        """Record a study's claims, unless it has recorded some; either way return those recorded first."""
         with kept(self.url):
             return claims.declare(self._storage, study, claimed)
 

@@ -105,7 +105,7 @@ def tracking(ledger: str) -> Check:
 
 
 def _answering(uri: str) -> None:
-    """OSError or HTTPException, neither with a password in its text, if no server answers at a URI."""
+    """Raise OSError or HTTPException, with no password in the text, if no server answers at a URI."""
     try:
         parts = urlsplit(uri)
         host, path = parts.netloc.rpartition("@")[2], quote(f"{parts.path.rstrip('/')}/health", safe="/%@:")
@@ -116,7 +116,7 @@ def _answering(uri: str) -> None:
 
 
 def _readable(path: str) -> None:
-    """sqlite3.Error or OSError for a database that is damaged or may not be written."""
+    """Raise sqlite3.Error or OSError for a database that is damaged or may not be written."""
     if not os.path.exists(path):
         return
     if not os.access(path, os.W_OK):

@@ -50,9 +50,10 @@ class Entry:
 
     points: (metric, value, step), final. latest: metrics that may change as seeds are added, logged at
     latest_step. MLflow keeps tags and metrics that a later entry omits, so tags and latest hold every name, "" or
-    NaN if unknown. evidence: the runs behind the entry. MLflow cannot remove points, so an entry whose evidence
-    lacks something logged earlier starts a new MLflow run. files: name -> bytes. tables: shown by MLflow
-    as tables. model: the ledger and run of an encoder that can be loaded. began, ended: Unix time, now if None.
+    NaN if unknown. evidence: what the entry rests on, such as a run's ledger entries or a comparison's runs.
+    MLflow cannot remove points, so an entry whose evidence lacks something logged earlier starts a new MLflow run.
+    files: name -> bytes. tables: shown by MLflow as tables. model: the ledger and run of an encoder that can be
+    loaded. began, ended: Unix time, now if None.
     note: the description, followed by pictures (names of files) and a link that compares a metric of several runs.
     compares: that metric, and the keys of those runs.
     """

@@ -88,7 +88,7 @@ class Finding:
     items holds the largest wins and the largest losses, best first; the three counts cover all items and are 0 if
     the metric keeps none. They count signs of the items' own differences, as passports hold them. Reports show
     moves, which no passport holds, in their place. caveats: remarks of the family on the claim. published: the
-    difference that a paper prints, "" until `with_published`.
+    difference that a paper prints, compared with ours in words; "" until `with_published`.
     """
 
     verdict: Verdict

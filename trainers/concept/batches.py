@@ -39,8 +39,9 @@ class ConceptBatch:
     pairs: for each view b left texts, then b right texts. negatives: N texts; owner (N,): the t2d row of each. A
     worker whose rows have no negatives gets a dummy text, with N = 0, so that all workers encode equally often;
     negatives is None if no worker has any. negatives_of_each: the number of negatives of each worker.
-    texts_of_all: the texts of all workers together. keep_negatives (b, all workers' negatives): False for another
-    row's negative that equals the row's own definition. stream: seed of the dropout stream of negatives.
+    texts_of_all: the number of texts of all workers together. keep_negatives (b, all workers' negatives): False
+    for another row's negative that equals the row's own definition. stream: seed of the dropout stream of
+    negatives.
     """
 
     views: tuple[View, ...]

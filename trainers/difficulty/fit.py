@@ -53,8 +53,7 @@ class StackResult:
     scores: what `evaluate` returned, task after task; none of a task whose model is broken. trained: task ->
     adapter; {} for an arm without training. broken: messages about losses that were not finite, its own or those
     of its isolating control; [] for a usable result. together: how many usable results were trained at once, with
-    this one.
-    seconds: its equal share of their time.
+    this one. seconds: its equal share of their time.
     """
 
     settings: Settings

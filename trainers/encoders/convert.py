@@ -46,9 +46,8 @@ def convert(name: str, out: Path) -> str:
         raise BackboneError(f"convert: {out} exists\n  accepted: a folder that is not there yet")
     source = _source(name)
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(
-        f".{out.name}.{secrets.token_hex(8)}"
-    )  # not mkdtemp, whose folders only their owner reads
+    # not mkdtemp, whose folders only their owner reads
+    draft = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     draft.mkdir()
     try:
         _copied(source, draft, (*CONFIGURATION, *SENTENCE_TRANSFORMERS, *ABOUT))

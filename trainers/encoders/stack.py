@@ -106,9 +106,8 @@ class Member:
 
     def __init__(self, ask: Ask, lighter: str, share: Callable[[], float]) -> None:
         self.lighter, self._ask, self._share, self._flops = lighter, ask, share, 0.0
-        self._embedded: list[
-            tuple[Tensor, Tensor]
-        ] = []  # outputs of embeddings, and the leaves that replaced them
+        # outputs of embeddings, and the leaves that replaced them
+        self._embedded: list[tuple[Tensor, Tensor]] = []
 
     @property
     def share(self) -> float:
@@ -186,12 +185,10 @@ class _Stack:
     def __init__(self, world: World, lighter: str) -> None:
         self._device, self._half = torch.device(world.device).type, world.precision == "bf16"
         self._lighter = lighter
-        self._layers: dict[
-            tuple[int, ...], list[StackedLayer]
-        ] = {}  # of this step, by the encoders that take part
-        self._given: list[
-            tuple[Tensor, Sequence[Tensor]]
-        ] = []  # outputs (K, M, D), and each encoder's leaf of them
+        # of this step, by the places of the encoders that take part
+        self._layers: dict[tuple[int, ...], list[StackedLayer]] = {}
+        # outputs (K, M, D), and each encoder's leaf of them
+        self._given: list[tuple[Tensor, Sequence[Tensor]]] = []
 
     def serve(self, waiting: Mapping[int, Any]) -> Mapping[int, Any]:
         try:

@@ -31,8 +31,7 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
 
     Every rank must call it; world.save is then called with the finished folder on every rank. Under ZeRO each rank
     writes a part. If each machine has a scratch folder of its own, that holds the parts of its ranks and the
-    digests
-    of all: a checkpoint is whole when every part is.
+    digests of all: a checkpoint is whole when every part is.
     """
     assert world.scratch is not None
     name, draft = f"step-{curve[-1].step}", world.scratch / DRAFT

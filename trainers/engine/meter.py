@@ -61,7 +61,7 @@ class Meter:
         self.watch()
 
     def watch(self) -> None:
-        """Read the energy counters; to be called often enough that none wraps around twice between calls."""
+        """Read the energy counters; to be called so often that none runs through its whole range in between."""
         self._energy.watch()
 
     def go_on(self, cost: Mapping[str, float]) -> None:

@@ -150,7 +150,7 @@ def batch_of(tokens: Tokens, tokenizer: Any, settings: MaskedSettings, step: int
 def measured(
     words: MaskedWords, held_out: Tokens, tokenizer: Any, settings: MaskedSettings, *, device: str
 ) -> MaskedFit:
-    """The fit on held-out sentences, each of which is masked once."""
+    """The fit on held-out sentences, a share of whose words is masked once."""
     right, total, targets = 0, 0.0, []
     with torch.inference_mode():
         for start in range(0, len(held_out), settings.batch_size):

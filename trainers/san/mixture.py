@@ -109,8 +109,8 @@ class Mixture(nn.Module):
     def _update(self) -> None:
         """Update policies and critics from the memory.
 
-        The authors' code pairs bid and reward with the state of the step before, which leaves out the first, and
-        takes all values from critic 1, of the state in which the bid was made.
+        With conform `authors`, as in their code, bid and reward are paired with the state of the step before,
+        which leaves out the first, and all values are critic 1's, of the state in which the bid was made.
         """
         as_coded = self.settings.conform == "authors"
         states, steps = (slice(0, -1), slice(1, None)) if as_coded else (slice(None), slice(None))

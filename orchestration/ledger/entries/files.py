@@ -49,7 +49,7 @@ class Files:
 
     @staticmethod
     def of(entry: str, url: str, raw: Read, columns: DecodedColumns) -> Files:
-        """Read the entry's seal, if it has one; readers decide if it may lack. LedgerError for a bad one."""
+        """Read the entry's seal, if it has one; readers decide if it may be missing. LedgerError for a bad one."""
         seal = None
         try:
             seal = read_seal(raw(SEAL))
