@@ -46,7 +46,7 @@ def read(language: str, *, path: str | None) -> tuple[ChangeTarget, ...]:
 
 
 def _check_distinct(root: Path, names: list[str]) -> None:
-    """CorpusError for two targets of one lemma, as targets and gold scores are named by lemma."""
+    """Raise CorpusError for two targets of one lemma, as targets and gold scores are named by lemma."""
     of_lemma: dict[str, list[str]] = {}
     for name in names:
         of_lemma.setdefault(_bare(unicodedata.normalize("NFC", name)), []).append(name)

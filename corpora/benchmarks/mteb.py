@@ -106,7 +106,7 @@ def _local(task: AbsTask, path: str | None) -> tuple[Path | None, list[str]]:
 
 
 def _check_hub(task: AbsTask, remarks: list[str]) -> None:
-    """CorpusError unless `datasets` has this revision cached, or the hub says that it has it."""
+    """Raise CorpusError unless `datasets` has this revision cached, or the hub says that it has it."""
     from datasets import config
     from huggingface_hub import HfApi
 

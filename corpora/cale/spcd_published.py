@@ -147,7 +147,7 @@ def _whole(row: Row, at: str) -> Row:
 
 
 def _check_apart(chosen: Mapping[str, Sequence[tuple[Tagged, Tagged]]]) -> None:
-    """CorpusError for a pair of val or test that is also a train pair, in either order."""
+    """Raise CorpusError for a pair of val or test that is also a train pair, in either order."""
     trained = set(map(frozenset, chosen["train"]))
     for split in ("val", "test"):
         for number, pair in enumerate(chosen[split]):

@@ -121,7 +121,7 @@ def cell_text(path: Path, number: int, row: Mapping[str, Any], name: str) -> str
 
 
 def check(path: Path, metric: str, column: MetricRows) -> None:
-    """CorpusError if the rows of a metric are inconsistent: items missing or repeated, gold in some rows."""
+    """Raise CorpusError if the rows of a metric are inconsistent: items missing or repeated, gold in some rows."""
     count = len(column.scores)
     if not column.items and count > 1:
         raise wrong(path, f"{metric}: {count} rows and no items", "a name in `item` for each, or one row alone")

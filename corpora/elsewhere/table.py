@@ -80,7 +80,7 @@ def _run_of(path: Path, number: int, row: Mapping[str, object]) -> TableRun:
 
 
 def _check_alike(path: Path, runs: Table) -> None:
-    """CorpusError if runs differ in the items of a metric, since runs are compared item by item."""
+    """Raise CorpusError if runs differ in the items of a metric, since runs are compared item by item."""
     first: dict[str, TableRun] = {}
     for run, columns in runs.items():
         for metric, column in columns.items():

@@ -120,7 +120,7 @@ def _made(given: Mapping[str, Any]) -> TrainingSet:
 
 
 def _check(name: str, one: TrainingSet) -> None:
-    """ValueError for impossible columns."""
+    """Raise ValueError for impossible columns."""
     if one.source not in KNOWN and not one.columns:
         raise ValueError(
             f"datasets: accepted: for {name} its columns of texts, such as [anchor, positive]; only "
@@ -144,7 +144,7 @@ def _check(name: str, one: TrainingSet) -> None:
 
 
 def _check_hold(name: str, one: TrainingSet, hold: HeldOut) -> None:
-    """ValueError for rows that cannot be held out, or that no task could use."""
+    """Raise ValueError for rows that cannot be held out, or that no task could use."""
     if hold.test + hold.dev > 1:
         raise ValueError(f"datasets: accepted: in {name}.hold a test and a dev of at most 1 together")
     if not 2 <= len(one.texts) <= (3 if one.labelled is None else 2):

@@ -71,7 +71,7 @@ def named_file(path: str | None, *, setting: str, variable: str, file: str, mend
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """CorpusError for what keeps a file from being read."""
+    """Raise CorpusError for what keeps a file from being read."""
     try:
         yield
     except UnicodeDecodeError as error:

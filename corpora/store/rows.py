@@ -56,7 +56,7 @@ def as_wide_as_head(reader: csv.DictReader[str], no_row: NoRow) -> Iterator[dict
 
 
 def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusError]) -> None:
-    """CorpusError for a head with another separator, or with a name twice."""
+    """Raise CorpusError for a head with another separator, or with a name twice."""
     names, sign = reader.fieldnames or (), reader.reader.dialect.delimiter
     if len(names) == 1 and (other := next((one for one in SIGNS if one != sign and one in names[0]), None)):
         raise wrong(f"has columns parted by {SIGNS[other]}", f"parted by {SIGNS[sign]}")
@@ -64,7 +64,7 @@ def check_head(reader: csv.DictReader[str], wrong: Callable[[str, str], CorpusEr
 
 
 def check_each_once(names: Iterable[str], wrong: Callable[[str, str], CorpusError]) -> None:
-    """CorpusError for a head with a name twice, as readers would see the last of its columns alone.
+    """Raise CorpusError for a head with a name twice, as readers would see the last of its columns alone.
 
     Columns without a name may repeat. wrong: (problem, what is accepted) -> error.
     """

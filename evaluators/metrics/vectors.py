@@ -25,7 +25,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def check_finite(what: str, values: np.ndarray) -> None:
-    """ValueError that names the first value that is no finite number."""
+    """Raise ValueError that names the first value that is no finite number."""
     wrong = ~np.isfinite(values)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())

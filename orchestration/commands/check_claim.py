@@ -127,7 +127,7 @@ def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, digits: 
 
 
 def _check_new(path: Path) -> None:
-    """StudyError if the path exists or cannot be written."""
+    """Raise StudyError if the path exists or cannot be written."""
     if path.exists():
         raise StudyError(f"--write {path}: is there already\n  accepted: a file that is not")
     file_fits(path)

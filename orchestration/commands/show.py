@@ -96,7 +96,7 @@ def report(options: Namespace) -> int:
 
 
 def check_outputs(options: Namespace) -> None:
-    """StudyError for outputs that cannot be written, before long work begins."""
+    """Raise StudyError for outputs that cannot be written, before long work begins."""
     _check_together(options)
     if options.sign and not options.passport:
         raise StudyError("--sign: signs a passport\n  accepted: together with --passport FILE")
@@ -111,7 +111,7 @@ def check_outputs(options: Namespace) -> None:
 
 
 def _check_together(options: Namespace) -> None:
-    """StudyError for options that have no effect beside others."""
+    """Raise StudyError for options that have no effect beside others."""
     for option, (name, without) in WITHOUT_EFFECT.items():
         useless = [other for other in without if getattr(options, other, None) not in (None, False, TABLE)]
         if getattr(options, name, None) and useless:

@@ -10,7 +10,7 @@ from orchestration.study.errors import StudyError, written_to
 
 
 def file_fits(path: Path) -> None:
-    """StudyError if no file can be written at `path`. An existing file may be replaced, a device never."""
+    """Raise StudyError if no file can be written at `path`. An existing file may be replaced, a device never."""
     with written_to(path):
         if _is_there(path) and not path.is_file():
             raise StudyError(f"{path}: is no file\n  accepted: a file, new or to be replaced")
@@ -18,7 +18,7 @@ def file_fits(path: Path) -> None:
 
 
 def folder_fits(path: Path) -> None:
-    """StudyError if no files can be written into a folder, which may not exist yet."""
+    """Raise StudyError if no files can be written into a folder, which may not exist yet."""
     with written_to(path):
         if _is_there(path) and not path.is_dir():
             raise StudyError(f"{path}: is no folder\n  accepted: a folder, new or there already")
@@ -26,7 +26,7 @@ def folder_fits(path: Path) -> None:
 
 
 def check_empty(folder: Path) -> None:
-    """StudyError if the folder exists and is not empty."""
+    """Raise StudyError if the folder exists and is not empty."""
     if folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder}: exists already\n  accepted: a folder that does not exist, or an empty one")
 

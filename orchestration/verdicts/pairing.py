@@ -165,7 +165,7 @@ def _item_scores(
 def _check_named_alike(
     metric: str, seeds: Sequence[int], arms: Sequence[tuple[str, str]], sides: Sequence[Sequence[RunItems]]
 ) -> None:
-    """ItemsError unless all runs, which hold the same items, agree on the group and gold of each item."""
+    """Raise ItemsError unless all runs, which hold the same items, agree on the group and gold of each item."""
     runs = {
         f"{arm} on {backbone} at seed {seed}": items.names
         for (arm, backbone), side in zip(arms, sides, strict=True)

@@ -25,7 +25,7 @@ def sign(passport: Path, key: Path) -> Path:
 
 
 def check_signature(passport: Path, signers: Path, who: str) -> None:
-    """StudyError unless `<passport>.sig` is by a key that the file of allowed signers gives this name.
+    """Raise StudyError unless `<passport>.sig` is by a key that the file of allowed signers gives this name.
 
     signers: lines of `name key-type key`, as in ALLOWED SIGNERS of ssh-keygen(1).
     """

@@ -37,7 +37,7 @@ def _with_judge(named: str, data: PairData) -> str:
 
 
 def check_cross_encoder(name: str, folder: Path) -> None:
-    """CorpusError unless its configuration tells of a trained head with one output.
+    """Raise CorpusError unless its configuration tells of a trained head with one output.
 
     Of any other model transformers makes a cross-encoder as well, with a head that it draws at random.
     """

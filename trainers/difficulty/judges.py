@@ -85,7 +85,7 @@ class CrossEncoderJudge:
             )
 
     def _check_whole(self) -> None:
-        """CorpusError for weights that the folder lacks: they would be drawn at random."""
+        """Raise CorpusError for weights that the folder lacks: they would be drawn at random."""
         from transformers import AutoModelForSequenceClassification
 
         _, loaded = AutoModelForSequenceClassification.from_pretrained(

@@ -131,7 +131,7 @@ def spec_of(given: Any) -> Spec:
 
 
 def _check_together(name: str, spec: Spec) -> None:
-    """ValueError for combinations of arguments that the library refuses, or refuses only in training."""
+    """Raise ValueError for combinations of arguments that the library refuses, or refuses only in training."""
     weights, dims = spec.get("matryoshka_weights"), spec.get("matryoshka_dims")
     if weights is not None and dims is not None and len(weights) != len(dims):
         raise ValueError(f"loss: accepted: for {name} as many matryoshka_weights as matryoshka_dims")
