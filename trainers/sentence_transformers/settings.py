@@ -1,6 +1,6 @@
 """The settings of an arm of a sentence_transformers study, under the library's names.
 
-Defaults are the library's, except for a number of steps in place of its three epochs.
+Defaults are the library's own, except for a number of steps in place of its three epochs.
 """
 
 from __future__ import annotations
