@@ -407,7 +407,7 @@ def _join_process_group(world: World) -> None:
     try:
         backend = "nccl" if torch.device(world.device).type == "cuda" else "gloo"
         # No device_id: with one, torch derives DeepSpeed's group from this one by ncclCommSplit, which fails for
-        # one worker on some machines (DeepSpeed's issue 8248). Without, it takes the card that is set.
+        # one worker on some machines (DeepSpeed #8248). Without, it takes the card that is set.
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
         warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
     finally:
