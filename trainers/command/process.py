@@ -67,12 +67,14 @@ class Running:
 
     def news(self) -> Progress | None:
         """The last progress in the log since the last call; of very much text only the end is read."""
-        if not self.log.exists():  # else Python's message would name a file that the user does not know
+        try:
+            log = self.log.open("rb")
+        except FileNotFoundError:  # Python's message would name a file that the user does not know
             raise CommandRefused(
                 f"{self.words[0]}: removed {self.log.parent}, the folder that holds its {{out}} and its log\n"
                 "  accepted: a command that removes nothing but what lies in {out}"
-            )
-        with self.log.open("rb") as file:
+            ) from None
+        with log as file:
             end = file.seek(0, os.SEEK_END)
             if end - self._read_to > PART:
                 self._read_to, self._line = end - PART, ""
