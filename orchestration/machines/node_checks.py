@@ -19,6 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from orchestration.study.writable import nearest_existing
+
 GIB = 1024**3
 ROOM_FOR_A_STUDY = 5 * GIB  # sixteen fine-tuned MiniLM of 90 MB, checkpoints and MLflow, with room to spare
 ROOM_FOR_RAY = GIB  # its logs and spilled objects
@@ -110,7 +112,7 @@ def store(ledger: str) -> Check:
     """Check that the ledger's folder has room and allows writes, links and renames."""
     if "://" in ledger:
         return _object_store(ledger)
-    folder = _nearest_existing(Path(ledger))
+    folder = nearest_existing(Path(ledger))
     mend = f"give --ledger a writable folder with {ROOM_FOR_A_STUDY / GIB:.0f} GiB"
     try:
         with tempfile.TemporaryDirectory(prefix=".semray-", dir=folder) as place:
@@ -123,12 +125,6 @@ def store(ledger: str) -> Check:
     return Check(
         name="ledger", ok=free > ROOM_FOR_A_STUDY, found=f"{ledger}: {free / GIB:.0f} GiB free", mend=mend
     )
-
-
-def _nearest_existing(folder: Path) -> Path:
-    """The folder, or the nearest existing folder above it, below which it would be created."""
-    whole = folder.absolute()
-    return next(place for place in (whole, *whole.parents) if place.exists())
 
 
 def _object_store(url: str) -> Check:
@@ -163,7 +159,7 @@ def scratch() -> Check:
     if len(os.fsencode(folder / SOCKET)) > SOCKET_BYTES:
         found = f"{folder}: too long a name for Ray's sockets, which take {SOCKET_BYTES} bytes with all they add"
         return Check(name="temporary files", ok=False, found=found, mend="set RAY_TMPDIR to a shorter one")
-    free = shutil.disk_usage(_nearest_existing(folder)).free
+    free = shutil.disk_usage(nearest_existing(folder)).free
     return _room(
         "temporary files", str(folder), free, ROOM_FOR_RAY, "free some, or set RAY_TMPDIR to a larger disk"
     )

@@ -22,7 +22,7 @@ def folder_fits(path: Path) -> None:
     with written_to(path):
         if _is_there(path) and not path.is_dir():
             raise StudyError(f"{path}: is no folder\n  accepted: a folder, new or there already")
-        _try(path, path.absolute())
+        _try(path, path)
 
 
 def check_empty(folder: Path) -> None:
@@ -43,6 +43,12 @@ def new_folder(text: str) -> Path:
     return path
 
 
+def nearest_existing(folder: Path) -> Path:
+    """The folder, or the nearest existing folder above it, below which it would be created."""
+    whole = folder.absolute()
+    return next(place for place in (whole, *whole.parents) if place.exists())
+
+
 def _is_there(path: Path) -> bool:
     """Like `os.path.lexists`, but raises OSError for a name that the machine cannot have."""
     with suppress(FileNotFoundError):
@@ -54,7 +60,7 @@ def _is_there(path: Path) -> bool:
 def _try(path: Path, folder: Path) -> None:
     """Write a temporary file into the folder, or its nearest existing parent. Its mode is not enough to know: a
     read-only disk shows the same ones."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = nearest_existing(folder)
     try:
         TemporaryFile(dir=there).close()
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from orchestration.ledger.beside import beside
+from orchestration.study.writable import nearest_existing
 
 SQLITE = "sqlite:///"
 ADDRESS = re.compile(r"\w[\w+.-]*://\S*")
@@ -48,7 +49,7 @@ def refuse_unwritable(uri: str) -> None:
         return
     if os.path.lexists(database) and not database.is_file():
         raise PermissionError(f"{database} is no plain file")
-    folder = next(place for place in database.parents if place.exists())  # the nearest that exists
+    folder = nearest_existing(database.parent)
     for place, fit in ((folder, folder.is_dir()), (database, True)):  # SQLite keeps its journal beside the file
         if not fit or (place.exists() and not os.access(place, os.W_OK)):
             raise PermissionError(f"{place} cannot be written")
