@@ -30,7 +30,7 @@ COUNTED = "by every sense of a dictionary"  # in fingerprints, as old corpora co
 def fingerprint(data: ConceptData) -> str:
     """A hash of the training rows: the sources' digests, the settings and the builder's version.
 
-    Reads the sources (about 0.1 s) and builds nothing. Their places do not matter, only their content.
+    Reads the sources and builds nothing. Their places do not matter, only their content.
     """
     return _named({name: value for name, value in _settings(data).items() if name not in EVALUATED}, data)
 

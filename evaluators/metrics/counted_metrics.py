@@ -142,7 +142,7 @@ def _sorted_zeros(scores: bytes, labels: bytes) -> tuple[_Running, list[np.ndarr
 
 def _below_ones(zeros: np.ndarray, ones: np.ndarray) -> list[np.ndarray]:
     """How many of the sorted zeros lie below each one; if any are equal, also how many lie at or below it."""
-    ascending = np.argsort(ones)  # searching sorted values takes a third of the time
+    ascending = np.argsort(ones)  # searching sorted values is faster
     sought = ones[ascending]
     sides = [np.searchsorted(zeros, sought)]
     within = sides[0] < len(zeros)
@@ -155,8 +155,7 @@ def _below_ones(zeros: np.ndarray, ones: np.ndarray) -> list[np.ndarray]:
 
 def _narrowest(most: float, total: float, items: int) -> tuple[type[np.number], int]:
     """The narrowest number type in which products of a count up to `most` and a sum up to `total` are exact,
-    and how many such products can be added up in it. Memory bandwidth limits speed, so narrower is faster (2,000
-    items: 16 bits 0.29 ms a run and 262 resamples, float32 0.46 ms, one thread of a Xeon)."""
+    and how many such products can be added up in it. Memory bandwidth limits speed, so narrower is faster."""
     fitting = int(SHORT // max(1.0, most * total)) if total <= SHORT else 0
     if fitting > 1:
         return np.uint16, min(fitting, BLOCK)

@@ -96,7 +96,7 @@ def tail_at(errors: float, df: float, item_df: float, item_share: float) -> floa
     if high <= SMALLEST_TAIL or low == high:
         return high
 
-    from scipy import optimize  # a quarter of a second to load, which a plan need not wait for
+    from scipy import optimize  # slow to load, and a plan need not wait for it
 
     def excess(log_tail: float) -> float:
         return float(critical(math.exp(log_tail), df, item_df, item_share)) - errors

@@ -103,7 +103,7 @@ def check_metrics(
 ) -> None:
     """Raise ValueError for a task without texts in this corpus, or a compared metric without a figure.
 
-    Scores made-up answers: 0.2 s for the whole of WordNet. of_others: tasks of installed packages.
+    Scores made-up answers. of_others: tasks of installed packages.
     """
     for task in tasks:
         if len(set(task.texts(task.benchmark.load()))) < 2:

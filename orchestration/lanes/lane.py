@@ -93,10 +93,10 @@ class Lane:
         from orchestration.ledger.ledger import Ledger
 
         go_to(kind.folder)
-        gc.disable()  # collections during imports take an eighth of their time, and find nothing
+        gc.disable()  # collections during imports take time and find nothing
         for module in kind.warm:
             importlib.import_module(module)
-        gc.freeze()  # else each collection goes through all that torch has imported: 0.2 s a run
+        gc.freeze()  # else each collection goes through all that torch has imported, at every run
         gc.enable()
         self._settled = False
         if 0 < kind.gpus < 1:

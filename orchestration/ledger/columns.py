@@ -34,7 +34,7 @@ class DecodedColumns:
 
         Raises OtherColumns; ArrowException, OSError, ValueError, OverflowError or LookupError for no such file.
         """
-        # not pq.read_table: it imports pyarrow.dataset and with it pandas, which takes a quarter second
+        # not pq.read_table: it imports pyarrow.dataset and with it pandas, which is slow
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         stored = file.schema_arrow
         if stored.names != schema.names:

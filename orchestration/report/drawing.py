@@ -172,7 +172,7 @@ def grid(count: int, height: float, above: float = 0.3, **how: Any) -> tuple[Fig
     """A Figure with so many panels, three in a line, and the panels: (lines, columns) of Axes.
 
     height: of a line, above: of the space over all lines, in inches. With many panels the layout is fixed, since
-    to compute it takes 0.1 s a panel; names of ticks have room in it.
+    computing it is slow; names of ticks have room in it.
     """
     columns = min(COLUMNS, count)
     lines = -(-count // columns)

@@ -100,10 +100,7 @@ class Run:
 
     @property
     def _world(self) -> list[Any]:
-        """The part of the machine that changes results. An untrained run only encodes, but bf16 rounds that too.
-
-        MiniLM over the quickstart's 3,337 texts, one thread of an AVX512-bf16 core: 9.1 s in fp32, 3.1 s in bf16.
-        """
+        """The part of the machine that changes results. Untrained runs only encode, but bf16 rounds that too."""
         return [self.precision] if self.seed is None else [self.world_size, self.precision, self.zero_stage]
 
     def entry(self, task: str) -> str:

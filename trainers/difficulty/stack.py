@@ -86,8 +86,7 @@ def stack_key(settings: Settings, d: int) -> tuple[object, ...]:
 def models_per_stack(layout: Layout) -> int:
     """How many models a stack should hold so that parameters and moments stay in the cache; at least one.
 
-    Measured on two cores with 1 MB of private cache each: of 82,000 parameters, the 13 arms of a seed together
-    cost an eighth less than in two halves, one model alone twice as much; of 344,000, two to six cost the same.
+    Models in one stack share the cost of each operation; beyond the cache more of them gain nothing.
     """
     return max(1, CACHED_BYTES // (3 * 4 * layout.size))
 

@@ -121,7 +121,7 @@ def _number(path: Path, names: Sequence[str]) -> int | None:
 def backbone_fingerprint(path: Path) -> str:
     """sha256 over all that decides a backbone's vectors: configuration, tokenizer, weights, modules and prefix.
 
-    About 0.1 s for 90 MB; cached in this process until a file changes.
+    Cached in this process until a file changes.
     """
     files = []
     for file in _defining(path):
@@ -281,7 +281,7 @@ def _hub_cache(name: str) -> tuple[Path | None, str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     kept = [one for one in repositories(name) if Path(HF_HUB_CACHE, "models--" + one.replace("/", "--")).is_dir()]
-    if not kept:  # most calls end here and save the import of the hub's client, a tenth of a second
+    if not kept:  # most calls end here and save the slow import of the hub's client
         return None, f"hub cache: nothing of that name in {HF_HUB_CACHE}"
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError

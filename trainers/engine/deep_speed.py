@@ -47,7 +47,7 @@ def prepared() -> ModuleType:
 
     It takes the device from the environment (DS_ACCELERATOR) again, even if an earlier run or another package's
     import chose one: DeepSpeed by itself picks a GPU wherever there is one.
-    We use none of its compiled ops. Yet its initialisation would compile one on a CPU, which takes 50 s, or fails
+    We use none of its compiled ops. Yet its initialisation would compile one on a CPU, which takes long, or fails
     without a compiler; and its check of which ops it could compile prints on stdout what is missing.
     """
     logger.setLevel(logging.ERROR)

@@ -347,9 +347,7 @@ def _gather_parameters(model: nn.Module, engine: DeepSpeedEngine) -> None:
 def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
     """DeepSpeed's configuration. bf16 means autocast over float32 weights, which are the master copy.
 
-    One step of MiniLM over 96 short texts, one thread of an AVX512-bf16 core (EPYC, torch 2.13, DeepSpeed 0.19.8):
-    fp32 1.19 s, autocast 0.49 s, DeepSpeed's bf16 engine 0.77 s (ZeRO 0) and 0.82 s (ZeRO 1), which copy weights
-    and gradients between formats; autocast with ZeRO 1 1.99 s, so on one CPU the stage is best left at 0.
+    Not DeepSpeed's bf16 engine, which copies weights and gradients between formats and is slower for it.
     """
     return {
         "train_micro_batch_size_per_gpu": 1,  # bookkeeping only: batches come from us

@@ -218,7 +218,7 @@ class _Filler:
 def _best(logits: Tensor, noise: Tensor | None) -> np.ndarray:
     """The best entry of each row, (M, W) -> (M,); with noise (M, k), the best of the k best plus noise.
 
-    On a CPU numpy's argmax is faster: 8 ms for 490 x 30,522, torch's 36.
+    On a CPU numpy's argmax is several times as fast as torch's.
     """
     if noise is not None:
         scores, best = logits.topk(min(noise.shape[1], logits.shape[1]), dim=-1)  # (M, k)
