@@ -39,5 +39,5 @@ def repeat(control: float, treatment: float, sd: float, degrees: int, seeds: int
         standard_error=error,
         by_chance=float(2 * special.stdtr(degrees, -t)),
         keeps_sign=float(special.stdtr(degrees, t / math.sqrt(2))),
-        seeds=seeds_required(Noise(sd=sd * math.sqrt(2)), effect=abs(difference)) if difference else None,
+        seeds=seeds_required(Noise(sd=sd * math.sqrt(2)), effect=abs(difference)),
     )

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 from evaluators.significance.published import published
 from evaluators.significance.repeats import repeat
 
 
-def test_figures_by_another_hand() -> None:
-    """SimCSE on BERT-base against a rival .8 above it, a seed each: under one standard error."""
-    found = repeat(76.25, 77.05, 0.84, 49, 1)
-    assert found.difference == pytest.approx(0.80)
-    assert found.standard_error == pytest.approx(0.84 * 2**0.5)
-    assert found.by_chance == pytest.approx(2 * stats.t.sf(0.80 / (0.84 * 2**0.5), 49))
-    assert found.keeps_sign == pytest.approx(stats.t.cdf(0.80 / (0.84 * 2), 49))
-    assert found.seeds == pytest.approx(2 * (2.8 * 0.84 / 0.8) ** 2, abs=3)  # two samples, power .80
+@pytest.mark.parametrize(("treatment", "seeds"), [(77.05, 1), (77.05, 4), (75.45, 4)])
+def test_figures_by_another_hand(treatment: float, seeds: int) -> None:
+    """SimCSE on BERT-base against a rival .8 above or below it: of a seed each, under one standard error."""
+    found, error = repeat(76.25, treatment, 0.84, 49, seeds), 0.84 * (2 / seeds) ** 0.5
+    assert found.difference == pytest.approx(treatment - 76.25)
+    assert found.standard_error == pytest.approx(error)
+    assert found.by_chance == pytest.approx(2 * stats.t.sf(0.80 / error, 49))
+    assert found.keeps_sign == pytest.approx(stats.t.cdf(0.80 / (error * 2**0.5), 49))
+    of_pairs = [TTestPower().power(0.80 / (0.84 * 2**0.5), n, 0.05) for n in range(2, 30)]
+    assert found.seeds == 2 + sum(shown < 0.80 for shown in of_pairs)
     assert repeat(1.0, 1.0, 0.1, 9, 1).seeds is None
 
 
