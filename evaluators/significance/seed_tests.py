@@ -19,6 +19,7 @@ from evaluators.significance.level import ALPHA
 
 EXACT_FLIPS = 16  # up to 2^16 sign vectors are enumerated; with more seeds they are drawn
 DRAWN_FLIPS = 100_000
+FLIPS_AT_A_TIME = 10_000
 EXACT_WILCOXON = 25
 ENUMERATED_BCA = 6  # 6^6 = 46,656 resamples
 DRAWN_BCA = 20_000
@@ -83,7 +84,7 @@ class Estimate:
 
 def critical(tail: float, df: float, item_df: float, item_share: float | np.ndarray) -> float | np.ndarray:
     """Standard errors that leave `tail` <= ½ beyond one side; `Estimate` gives the formula."""
-    of_seeds, of_items = -special.stdtrit(df, tail), -special.stdtrit(item_df, tail)
+    of_seeds, of_items = special.stdtrit(df, tail), special.stdtrit(item_df, tail)
     return np.hypot(np.sqrt(1 - item_share) * of_seeds, np.sqrt(item_share) * of_items)
 
 
@@ -174,8 +175,6 @@ def wilcoxon(deltas: np.ndarray) -> Wilcoxon:
     """
     kept = deltas[deltas != 0]
     n = len(kept)
-    if n == 0:
-        return Wilcoxon(0.0, 1.0)
     ranks = mid_ranks(np.abs(kept))
     w_plus = float(ranks[kept > 0].sum())
     if n <= EXACT_WILCOXON:
@@ -197,7 +196,7 @@ class SignFlip:
 
 def smallest_sign_flip_p(n: int) -> float:
     """The smallest p that n deltas can reach: 2^(1-n), or one draw in 100,001."""
-    return 2.0 ** (1 - n) if n <= EXACT_FLIPS else max(2.0 ** (1 - n), 1 / (1 + DRAWN_FLIPS))
+    return max(2.0 ** (1 - n), 1 / (1 + DRAWN_FLIPS))
 
 
 def sign_flip(deltas: np.ndarray, rng: np.random.Generator | None = None) -> SignFlip:
@@ -217,8 +216,8 @@ def sign_flip(deltas: np.ndarray, rng: np.random.Generator | None = None) -> Sig
     if rng is None:
         raise ValueError(f"sign-flip test of {len(deltas)} deltas draws sign vectors: it needs a generator")
     extreme = greater = 0
-    for start in range(0, DRAWN_FLIPS, 10_000):
-        signs = rng.integers(0, 2, size=(min(10_000, DRAWN_FLIPS - start), len(deltas))) * 2.0 - 1
+    for _ in range(DRAWN_FLIPS // FLIPS_AT_A_TIME):
+        signs = rng.integers(0, 2, size=(FLIPS_AT_A_TIME, len(deltas))) * 2.0 - 1
         sums = signs @ deltas
         extreme += int(np.sum(np.abs(sums) >= abs(observed) - slack))
         greater += int(np.sum(sums >= observed - slack))
@@ -236,8 +235,8 @@ class BCa:
 def bca(deltas: np.ndarray, rng: np.random.Generator | None = None) -> BCa | None:
     """Bias-corrected accelerated bootstrap interval of the mean: a description, not a test.
 
-    All n^n resamples for n <= 6, else 20,000 of `rng`. None without spread or when every resample lies on
-    one side. Source: Efron 1987; z0 splits ties as scipy does.
+    All n^n resamples for n <= 6, else 20,000 of `rng`. None without spread. Source: Efron 1987; z0 splits ties as
+    scipy does.
     """
     n = len(deltas)
     if spread_is_rounding(deltas):
@@ -248,8 +247,6 @@ def bca(deltas: np.ndarray, rng: np.random.Generator | None = None) -> BCa | Non
     slack = ROUNDING * np.max(np.abs(deltas))
     below = np.mean(means < deltas.mean() - slack) + np.mean(means <= deltas.mean() + slack)
     z0 = float(special.ndtri(below / 2))
-    if not np.isfinite(z0):
-        return None
     u = (deltas - deltas.mean()) / (n - 1)  # mean of the jackknife values minus each of them
     a = float(np.sum(u**3) / (6 * np.sum(u**2) ** 1.5))
     z = special.ndtri(np.array([ALPHA / 2, 1 - ALPHA / 2]))
@@ -282,15 +279,15 @@ def hedges_factor(n: int) -> float:
     return float(np.exp(special.gammaln(nu / 2) - special.gammaln((nu - 1) / 2)) / np.sqrt(nu / 2))
 
 
-def seed_test(n: int, claims: int, alpha: float) -> str:
+def seed_test(n: int, claims: int) -> str:
     """The name of the deciding test for n deltas of one claim among `claims`; it never depends on the data.
 
-    Below 8 seeds the sign-flip test loses too much power; from 8 on it is used if its smallest possible p is small
-    enough for the group's correction.
+    The sign-flip test loses too much power unless its smallest possible p is a fifth of the level that the group's
+    correction leaves: from 8 seeds on, in a larger group from more.
     """
     if n < 2:
         return "none"
-    if n >= 8 and smallest_sign_flip_p(n) <= alpha / (5 * claims):
+    if smallest_sign_flip_p(n) <= ALPHA / (5 * claims):
         return "exact sign-flip" if n <= EXACT_FLIPS else "sign-flip (100,000 draws)"
     return "paired t"
 
@@ -301,5 +298,5 @@ def seed_p(
     """Name and p of the deciding test over n >= 2 seeds. t: from `paired_t`; None if the deltas have no spread."""
     if t is None:
         return "sign-flip (degenerate)", sign_flip(np.full_like(deltas, deltas.mean()), rng()).p
-    test = seed_test(len(deltas), claims, ALPHA)
+    test = seed_test(len(deltas), claims)
     return test, t.p if test == "paired t" else sign_flip(deltas, rng()).p

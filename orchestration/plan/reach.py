@@ -127,7 +127,7 @@ def _decided_by(
 
     if growing:
         return "t e-process", smallest_anytime_p(n, Sequential().tau2)
-    over_seeds = "crossed t" if crossed else seed_test(n, claims, ALPHA)
+    over_seeds = "crossed t" if crossed else seed_test(n, claims)
     if over_seeds != "none" and claim.expect in NULL_TESTS:
         return NULL_TESTS[claim.expect] + (" by crossed t" if crossed else ""), 0.0
     return over_seeds, 0.0 if over_seeds in ("paired t", "crossed t") else flips
@@ -169,7 +169,7 @@ def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
             "nothing can be decided; raise seeds.max"
         )
     elif not (growing or reach.items) and claim.expect in ("better", "worse") and floor * claims > ALPHA:
-        least = next((more for more in range(n, MOST_SEEDS) if "flip" in seed_test(more, claims, ALPHA)), None)
+        least = next((more for more in range(n, MOST_SEEDS) if "flip" in seed_test(more, claims)), None)
         exact = f" (from {least} seeds on the sign-flip test decides)" if least else ""
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}{_over(claims, floor, 'g')}; "

@@ -92,6 +92,7 @@ def test_equal_deltas_with_rounding_have_no_spread():
     assert deltas.std() > 0
     assert spread_is_rounding(deltas, 0.8)
     assert not spread_is_rounding(np.array([1e-13, 2e-13]))  # small is not equal
+    assert spread_is_rounding(np.array([0.3]))  # and one alone has none
 
 
 def test_sign_test_golden():
@@ -99,6 +100,10 @@ def test_sign_test_golden():
     assert (found.positive, found.negative, found.zero, found.p) == (6, 1, 0, 0.125)
     assert sign_test(np.zeros(4)).p == 1.0
     assert sign_test(TIES).zero == 1
+    for positive, negative in product(range(9), range(9)):
+        d = np.repeat([1.0, -1.0, 0.0], [positive, negative, 2])
+        exact = stats.binomtest(positive, positive + negative).pvalue if positive + negative else 1.0
+        assert sign_test(d).p == pytest.approx(exact)
 
 
 def test_wilcoxon_golden_with_and_without_ties():
@@ -149,6 +154,8 @@ def test_sign_flip_is_the_enumeration_of_all_signs():
     for d in random_deltas(2, 8, ties=True):
         means = np.array([np.dot(signs, d) for signs in product([1, -1], repeat=len(d))])
         assert sign_flip(d).p == np.mean(np.abs(means) >= abs(d.sum()) - 1e-9)
+        assert sign_flip(d).p_greater == np.mean(means >= d.sum() - 1e-9)
+        assert sign_flip(1e-15 * d) == sign_flip(d) == sign_flip(1e15 * d)
 
 
 def test_sign_flip_agrees_with_scipy():
@@ -164,17 +171,25 @@ def test_sign_flip_never_falls_below_its_floor(n: int, floor: float):
     assert sign_flip(np.full(n, 0.1)).p == floor == smallest_sign_flip_p(n)
 
 
+def test_drawn_sign_flips_never_fall_below_one_draw():
+    """One in 100,001, the identity itself; of 17 seeds 2^-16 is more."""
+    found = sign_flip(np.full(60, 0.1), np.random.default_rng(0))
+    assert found.p == found.p_greater == 1 / 100_001 == smallest_sign_flip_p(60) == smallest_sign_flip_p(18)
+    assert smallest_sign_flip_p(17) == 2**-16
+
+
 def test_drawn_sign_flips_approach_the_exact_p_and_ignore_global_state():
     d = np.random.default_rng(3).normal(0.45, 1, size=18)
     sums = np.zeros(1)
     for x in d:
         sums = np.concatenate([sums + x, sums - x])
-    exact = np.mean(np.abs(sums) >= abs(d.sum()) - 1e-12)
+    exact, greater = np.mean(np.abs(sums) >= abs(d.sum()) - 1e-12), np.mean(sums >= d.sum() - 1e-12)
     np.random.seed(1)  # noqa: NPY002  the point: global state must not matter
     first = sign_flip(d, np.random.default_rng(5))
     np.random.seed(2)  # noqa: NPY002
     assert sign_flip(d, np.random.default_rng(5)) == first
     assert first.p == pytest.approx(exact, abs=4 * np.sqrt(exact / 1e5))
+    assert first.p_greater == pytest.approx(greater, abs=4 * np.sqrt(greater / 1e5))
     with pytest.raises(ValueError, match="generator"):
         sign_flip(d)
 
@@ -186,12 +201,33 @@ def test_bca_golden():
     assert [interval.z0, interval.a] == pytest.approx([-0.054571305, -0.0451267799], abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    "whole", [(0, 1), (-3, 0, 3), (0, 0, 1, 9), (2, -1, -1, 0, 4), (-1, 5, 5, 5, 5), (0, 1, 1, 2, 3, 8)]
+)
+def test_bca_is_the_enumeration_of_all_resamples(whole: tuple[int, ...]):
+    """Of whole numbers, whose sums tie with the observed one exactly; a is what leaving one out gives."""
+    sums = np.array([sum(drawn) for drawn in product(whole, repeat=len(whole))])
+    z0 = stats.norm.ppf((np.mean(sums < sum(whole)) + np.mean(sums <= sum(whole))) / 2)
+    left_out = np.array([np.mean(whole[:k] + whole[k + 1 :]) for k in range(len(whole))])
+    u = left_out.mean() - left_out
+    a = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    at = z0 + stats.norm.ppf([0.025, 0.975])
+    ends = np.quantile(sums / len(whole), stats.norm.cdf(z0 + at / (1 - a * at)))
+    for unit in (0.1, 1e-200, 1e200):  # in tenths the sums do not tie as floats
+        found = bca(unit * np.array(whole))
+        assert found is not None
+        assert (found.z0, found.a) == pytest.approx((z0, a), abs=1e-12)
+        assert (found.low / unit, found.high / unit) == pytest.approx(tuple(ends))
+
+
 def test_bca_agrees_with_scipy():
     d = np.random.default_rng(0).exponential(size=14)
     ours = bca(d, np.random.default_rng(1))
     theirs = stats.bootstrap((d,), np.mean, method="BCa", n_resamples=50_000, rng=np.random.default_rng(2))
     assert ours is not None
     assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=0.03)
+    with pytest.raises(ValueError, match="7 deltas draws resamples"):
+        bca(d[:7])
 
 
 def test_bca_has_nothing_to_say_without_spread():
@@ -199,13 +235,14 @@ def test_bca_has_nothing_to_say_without_spread():
 
 
 def test_which_test_decides_depends_on_seeds_and_claims_only():
-    assert seed_test(1, 1, 0.05) == "none"
-    assert seed_test(7, 1, 0.05) == "paired t"
-    assert seed_test(8, 1, 0.05) == "exact sign-flip"
-    assert [seed_test(n, 5, 0.05) for n in (8, 9, 10)] == ["paired t", "paired t", "exact sign-flip"]
-    assert [seed_test(n, 10, 0.05) for n in (10, 11)] == ["paired t", "exact sign-flip"]
-    assert seed_test(17, 1, 0.05) == "sign-flip (100,000 draws)"
-    assert seed_test(17, 2_000, 0.05) == "paired t"  # one draw in 100,001 is no level of that family
+    assert seed_test(1, 1) == "none"
+    assert seed_test(7, 1) == "paired t"
+    assert seed_test(8, 1) == "exact sign-flip"
+    assert [seed_test(n, 5) for n in (8, 9, 10)] == ["paired t", "paired t", "exact sign-flip"]
+    assert [seed_test(n, 10) for n in (10, 11)] == ["paired t", "exact sign-flip"]
+    assert seed_test(17, 1) == "sign-flip (100,000 draws)"
+    assert [seed_test(n, 800) for n in (17, 18)] == ["paired t", "sign-flip (100,000 draws)"]
+    assert seed_test(17, 2_000) == "paired t"  # one draw in 100,001 is no level of that family
 
 
 @settings(deadline=None)
