@@ -53,7 +53,7 @@ class Estimate:
     @property
     def p(self) -> float:
         """Two-sided p of a zero mean."""
-        return min(1.0, 2 * self._beyond(abs(self.mean)))
+        return 2 * self._beyond(abs(self.mean))
 
     def interval(self, alpha: float) -> tuple[float, float]:
         half = float(critical(alpha / 2, self.df, self.item_df, self.item_share)) * self.se
@@ -103,7 +103,11 @@ def tail_at(errors: float, df: float, item_df: float, item_share: float) -> floa
         return float(critical(math.exp(log_tail), df, item_df, item_share)) - errors
 
     ends = math.log(low) - 1e-9, min(math.log(0.5), math.log(high) + 1e-9)
-    return low if excess(ends[0]) <= 0 else math.exp(optimize.brentq(excess, *ends, xtol=1e-14, rtol=1e-14))
+    if excess(ends[0]) <= 0:
+        return low
+    if excess(ends[1]) > 0:  # near ½, where scipy's quantiles of 4 degrees of freedom are off by some 1e-8
+        return high
+    return math.exp(optimize.brentq(excess, *ends, xtol=1e-14, rtol=1e-14))
 
 
 def paired_t(deltas: np.ndarray, scale: float | None = None) -> Estimate:

@@ -1,5 +1,6 @@
 """Golden numbers come from an independent numpy script; oracles: the O(mn) DeLong, scikit-learn, statsmodels."""
 
+import itertools
 import math
 
 import numpy as np
@@ -78,6 +79,24 @@ def test_one_sided_p_is_where_the_interval_ends(share, n, groups, mean, bound):
         assert t.interval(2 * p)[0] == pytest.approx(-bound, rel=1e-6)
     assert t.p_above(bound) + t.p_below(bound) == pytest.approx(1)
     assert t.p_equivalent(bound) == max(t.p_above(-bound), t.p_below(bound))
+
+
+@pytest.mark.parametrize(("df", "item_df"), [(4, 20), (87, 4), (4, 2), (1, 62), (4, 4)])
+def test_a_mean_of_nearly_zero_has_a_p_of_nearly_one(df, item_df):
+    """There a tail falls short of ½ by the distance times the density, which is flat."""
+    for share, mean in itertools.product((0.05, 0.5, 0.8), np.geomspace(1e-18, 1e-5, 80)):
+        short = mean / math.hypot(*np.sqrt([1 - share, share]) / stats.t.pdf(0, [df, item_df]))
+        found = Estimate(mean, 1.0, df, item_df, share)
+        assert found.p == pytest.approx(1 - 2 * short, abs=1e-7)
+        assert found.p <= 1
+        assert found.p_below(0) == pytest.approx(0.5 + short, abs=1e-7)
+
+
+def test_a_p_that_no_number_holds_is_zero():
+    """Of two tails only one may be: half the variance then has a p of its own, and the rest adds next to nothing."""
+    assert Estimate(1.0, 1e-90, 9, 499, 0.5).p == 0
+    alone, both = Estimate(100.0, 1.0, 2, 4999, 0.0), Estimate(100.0, 2**0.5, 2, 4999, 0.5)
+    assert both.p == pytest.approx(alone.p, rel=0.01)
 
 
 def test_noise_of_single_cells_counts_once():
