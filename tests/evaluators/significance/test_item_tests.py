@@ -13,9 +13,11 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from evaluators.significance.item_bootstrap import Undefined, resampled_deltas
 from evaluators.significance.item_tests import (
+    ItemVariance,
     crossed_t,
     delong,
     delong_variance,
+    item_variance,
     item_view,
     mcnemar,
     mean_item_variance,
@@ -24,7 +26,7 @@ from evaluators.significance.item_tests import (
     steiger,
     williams,
 )
-from evaluators.significance.paired_items import ItemScores
+from evaluators.significance.paired_items import ItemScores, ItemSum
 from evaluators.significance.power import more_seeds
 from evaluators.significance.seed_tests import Estimate, paired_t
 
@@ -110,8 +112,12 @@ def test_noise_of_single_cells_counts_once():
     v_seed = differences.mean(1).var(ddof=1) / 4
     t = crossed_t(differences.mean(1), variance.v_item, 30, variance.v_both)
     assert t.se**2 == pytest.approx(v_seed + variance.v_item - variance.v_both)
-    lasting = variance.noise(math.inf, 4, items).item ** 2  # what no number of seeds takes away
-    assert lasting == pytest.approx(variance.v_item - variance.v_both)
+    found = variance.noise(math.inf, 4, items)
+    assert found.item**2 == pytest.approx(variance.v_item - variance.v_both)  # what no number of seeds takes away
+    assert found.cell**2 == pytest.approx(4 * variance.v_both)  # of one seed
+    single = items_of("mean", differences[:1], np.zeros((1, 30)))
+    alone = item_variance(single, np.random.default_rng(1))  # one seed cannot tell the two apart
+    assert (alone.v_item, alone.v_both) == (pytest.approx(differences[0].var(ddof=1) / 30), 0)
 
 
 def test_what_items_add_to_every_seed_alike_is_not_noise_of_cells():
@@ -139,6 +145,7 @@ def test_crossed_t_without_one_of_the_variances():
     assert crossed_t(np.array([1.0, 1.0, 1.0]), 0.1, 50).p == pytest.approx(2 * stats.t.sf(0.1**-0.5, 49))
     with pytest.raises(ValueError, match="neither"):
         crossed_t(np.array([1.0, 1.0]), 0.0, 50)
+    assert crossed_t(np.array([1.0, 3.0]), 1.0, 50).se == pytest.approx(2**0.5)  # equal variances are two
 
 
 def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
@@ -161,6 +168,13 @@ def test_groups_of_unequal_size_and_rank_metrics_are_bootstrapped():
     assert item_view(items_of("mean", a, b, groups=3), 1, rng).variance.method == "bootstrap"
     assert item_view(items_of("spearman", a, b, rng.normal(size=50)), 1, rng).variance.method == "bootstrap"
     assert item_view(items_of("mean", a, b, groups=3), 1, rng).groups == 17
+    label = np.arange(50) % 5 < 2
+    for kind, groups, method in (
+        ("mean", 3, "bootstrap"), ("mean", 2, "analytic"),
+        ("balanced_accuracy", 5, "bootstrap"), ("balanced_accuracy", 1, "analytic"),
+    ):  # fmt: skip
+        view = item_view(items_of(kind, a, b, label * 1.0, groups), 1, rng, interval=False)
+        assert (view.variance.method, view.two_level) == (method, None)
 
 
 def test_few_groups_vary_as_much_by_resamples_as_by_the_formula():
@@ -182,7 +196,9 @@ def test_resamples_of_items_by_themselves_are_taken_as_they_are():
         items = items_of(kind, *rng.normal(gold, 1, size=(2, 3, 30)), (gold > 0) * 1.0 if kind == "f1" else gold)
         drawn = resampled_deltas(items, np.random.default_rng(1), 300)
         assert drawn is not None
-        assert resampled_variance(items, drawn).v_item == drawn.mean(0).var(ddof=1)
+        found = resampled_variance(items, drawn)
+        assert found.v_item == drawn.mean(0).var(ddof=1)
+        assert found.v_both == pytest.approx(max(0, drawn.var(1, ddof=1).mean() - found.v_item) / 2)
         assert items.rarest == items.groups == 30
 
 
@@ -194,9 +210,12 @@ def test_an_item_variance_by_class_rests_on_the_rarer_class():
     items = items_of("auc", a, b, gold)
     drawn = resampled_deltas(items, np.random.default_rng(1), 300)
     assert drawn is not None
-    assert resampled_variance(items, drawn).v_item == pytest.approx(1.5 * drawn.mean(0).var(ddof=1))
+    found = resampled_variance(items, drawn)
+    assert found.v_item == pytest.approx(1.5 * drawn.mean(0).var(ddof=1))
+    assert found.v_both == pytest.approx((1.5 * drawn.var(1, ddof=1).mean() - found.v_item) / 3)
     assert (items.groups, items.rarest) == (43, 3)
-    assert item_view(items_of("balanced_accuracy", a, b, gold), 1, np.random.default_rng(1)).rarest == 3
+    view = item_view(items_of("balanced_accuracy", a, b, gold), 1, np.random.default_rng(1))
+    assert (view.groups, view.rarest, view.variance.noise(1.0, 4, view).item_df) == (43, 3, 2)
     assert items_of("f1", a, b, gold).rarest == 43
 
 
@@ -212,23 +231,39 @@ def test_few_distinct_predictions_fall_back_to_the_jackknife():
     gold = np.arange(40.0)
     rare = np.zeros((1, 40))
     rare[0, :2] = 1.0, 2.0
-    assert (
-        item_view(items_of("spearman", rare, gold[None], gold), 1, np.random.default_rng(0)).variance.method
-        == "jackknife"
-    )
+    found = item_variance(items_of("spearman", rare, gold[None], gold), np.random.default_rng(0))
+    without = [stats.spearmanr(np.delete(rare[0], k), np.delete(gold, k)).statistic for k in range(40)]
+    assert found == ItemVariance(pytest.approx(39 * np.var(without)), 0.0, "jackknife")
 
 
-def test_a_class_of_one_item_has_no_variance():
-    gold = np.array([1.0, 0, 0, 0, 0])
-    with pytest.raises(Undefined, match="labelled 1"):
-        item_view(items_of("auc", np.ones((2, 5)), np.zeros((2, 5)), gold), 1, np.random.default_rng(0))
+@pytest.mark.parametrize("interval", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("auc", "01"), ("balanced_accuracy", "01"), ("f1", "1")]
+)  # an f1 has no use for items labelled 0 and predicted so
+def test_a_class_of_one_item_has_no_variance(kind, labels, interval):
+    rng = np.random.default_rng(0)
+    for label in "01":
+        gold = np.where(np.arange(6) == 2, float(label), 1 - float(label))
+        items = items_of(kind, gold + rng.normal(size=(2, 6)), gold + rng.normal(size=(2, 6)), gold)
+        if label in labels:
+            with pytest.raises(Undefined, match=f"labelled {label}: 1, {kind} needs at least 2"):
+                item_view(items, 1, rng, interval=interval)
+        else:
+            assert item_view(items, 1, rng, interval=interval).variance.v_item > 0
 
 
 def test_scores_whose_squares_are_no_numbers_have_no_variance():
     rng = np.random.default_rng(0)
-    for scale in (1e-200, 1e200):
+    a, b = rng.normal(size=(2, 3, 9))
+    for scale in (1e-141, 1e141):
         with pytest.raises(Undefined, match="squares beyond"):
-            item_view(items_of("mean", scale * rng.normal(size=(3, 9)), np.zeros((3, 9))), 1, rng)
+            item_view(items_of("mean", scale * a, np.zeros((3, 9))), 1, rng)
+        scale = math.sqrt(scale)
+        found = item_variance(items_of("mean", scale * a, scale * b), rng)
+        assert found.v_item / scale**2 == pytest.approx((a - b).mean(0).var(ddof=1) / 9)
+        ranked = items_of("spearman", scale**2 * a, scale**2 * b, np.arange(9.0))  # nothing is squared but ranks
+        assert item_variance(ranked, np.random.default_rng(1)).v_item > 0
+    assert item_variance(items_of("mean", 0 * a, 0 * b), rng).v_item == 0
 
 
 def test_two_level_interval_follows_the_direction_of_the_metric():
@@ -261,8 +296,10 @@ def test_dependent_correlations_hold_their_level():
 
 def test_dependent_correlations_refuse_perfect_ones():
     for bad in ((1.0, 0.4, 0.1, 50), (0.5, 0.4, 0.1, 4)):
-        with pytest.raises(Undefined, match="at least 5 items"):
-            steiger(*bad)
+        for test in (steiger, williams):
+            with pytest.raises(Undefined, match="at least 5 items"):
+                test(*bad)
+    assert None not in (steiger(0.5, 0.4, 0.1, 5).p, williams(0.5, 0.4, 0.1, 5).p)
 
 
 def test_mcnemar_golden_and_statsmodels():
@@ -298,7 +335,13 @@ def test_delong_agrees_with_the_definition():
 
 def test_delong_on_equal_models():
     assert delong(Y, A, A).p == 1.0
-    with pytest.raises(Undefined, match="at least 2"):
+    rng = np.random.default_rng(0)
+    for size in range(5, 40):
+        scores = rng.normal(size=size)
+        found = delong(np.arange(size) % 3 == 0, scores, np.exp(scores))
+        assert (found.statistic, found.p) == (None, 1.0)
+    assert delong(Y, Y, 1.0 - Y).p is None  # all pairs in order against none: of such a difference nothing varies
+    with pytest.raises(Undefined, match="1 items labelled 1 and 2 labelled 0, accepted: at least 2"):
         delong(np.array([1, 0, 0]), A[:3], B[:3])
 
 
@@ -314,10 +357,16 @@ def test_the_test_of_a_single_run_fits_the_metric():
         single_run(items_of("spearman", a, b, gold)),
         single_run(items_of("pearson", a[:, :20], b[:, :20], gold[:20])),
     ]
+    names += [single_run(items_of("pearson", a[:, :size], b[:, :size], gold[:size])) for size in (29, 30)]
+    names += [single_run(items_of("auc", right[0], right[1], label))]  # of hard labels, yet no accuracy
     assert [run.test for run in names if run] == [
         "McNemar's exact test", "DeLong's test", "Steiger's Z (approximate for ranks)", "Williams' t",
+        "Williams' t", "Steiger's Z", "DeLong's test",
     ]  # fmt: skip
-    assert single_run(items_of("mean", a, b)) is None
+    for arms in ((a, b), (right[0], b), (a, right[1])):
+        assert single_run(items_of("mean", *arms)) is None
+    assert single_run(items_of("f1", right[0], right[1], label)) is None
+    assert single_run(ItemSum(((1.0, items_of("mean", right[0], right[1])),))) is None
     assert single_run(items_of("pearson", a, a, gold)) is None
 
 
