@@ -231,9 +231,12 @@ def test_few_distinct_predictions_fall_back_to_the_jackknife():
     gold = np.arange(40.0)
     rare = np.zeros((1, 40))
     rare[0, :2] = 1.0, 2.0
-    found = item_variance(items_of("spearman", rare, gold[None], gold), np.random.default_rng(0))
+    items = items_of("spearman", rare, gold[None], gold)
+    found = item_variance(items, np.random.default_rng(0))
     without = [stats.spearmanr(np.delete(rare[0], k), np.delete(gold, k)).statistic for k in range(40)]
     assert found == ItemVariance(pytest.approx(39 * np.var(without)), 0.0, "jackknife")
+    view = item_view(items, 1, np.random.default_rng(0))
+    assert (view.variance, view.two_level) == (found, None)
 
 
 @pytest.mark.parametrize("interval", [True, False])

@@ -1,9 +1,10 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from evaluators.significance.paired_items import ItemScores, align_items
+from evaluators.significance.paired_items import ItemScores, ItemsError, align_items
 
 
 def test_items_are_aligned_by_id():
@@ -16,6 +17,13 @@ def test_items_are_aligned_by_id():
     assert items.item_ids == ("a", "b")
     assert items.treatment.tolist() == [[1, 0], [0, 1]]
     assert items.gold.tolist() == [1, 0]  # type: ignore[union-attr]
+    assert items.group_ids == ("x", "y")
+    runs = {5: {"a": 1, "b": 0}, 6: {"b": 1, "a": 0}}
+    alone = align_items([6, 5], runs, runs, aggregate="mean")
+    assert (alone.item_ids, alone.group_ids, alone.gold) == (("b", "a"), ("b", "a"), None)
+    assert alone.control.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ItemsError, match=r"treatment seed 6 differs in 2 items from the first run, e\.g\. b$"):
+        align_items([5, 6], {5: {"a": 1, "b": 0}, 6: {"a": 1, "c": 0}}, runs, aggregate="mean")
     with pytest.raises(ValueError, match=r"control seed 6 differs in 1 items .* e\.g\. b"):
         align_items(
             [5, 6],
@@ -25,21 +33,44 @@ def test_items_are_aligned_by_id():
         )
 
 
-def test_items_say_what_is_wrong_with_them():
-    one, ids = np.ones((1, 2)), ("a", "b")
-    with pytest.raises(ValueError, match="item b: nan"):
-        ItemScores(
-            aggregate="mean", treatment=np.array([[1.0, math.nan]]), control=one, item_ids=ids, group_ids=ids
-        )
-    with pytest.raises(ValueError, match="shape"):
-        ItemScores(aggregate="mean", treatment=one, control=np.ones((2, 2)), item_ids=ids, group_ids=ids)
-    with pytest.raises(ValueError, match="distinct"):
-        ItemScores(aggregate="mean", treatment=one, control=one, item_ids=("a", "a"), group_ids=ids)
-    with pytest.raises(ValueError, match="two groups"):
-        ItemScores(aggregate="mean", treatment=one, control=one, item_ids=ids, group_ids=("x", "x"))
-    with pytest.raises(ValueError, match="needs gold"):
-        ItemScores(aggregate="spearman", treatment=one, control=one, item_ids=ids, group_ids=ids)
-    with pytest.raises(ValueError, match="0 or 1"):
-        ItemScores(
-            aggregate="auc", treatment=one, control=one, gold=np.array([1.0, 2.0]), item_ids=ids, group_ids=ids
-        )
+ONE, IDS = np.ones((1, 2)), ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"treatment": np.array([[1.0, math.nan]])}, "treatment row 0, item b: nan is not finite"),
+        ({"control": np.array([[-math.inf, 1.0]])}, "control row 0, item a: -inf is not finite"),
+        ({"treatment": np.ones(2)}, r"treatment has shape \(2,\), accepted: seeds x 2 items in both arms"),
+        ({"control": np.ones((2, 2))}, r"control has shape \(2, 2\)"),
+        ({"control": np.ones((1, 3))}, r"control has shape \(1, 3\)"),
+        ({"item_ids": ("a", "a")}, "2 items need distinct ids and one group each, got 2 groups"),
+        ({"group_ids": ("x", "y", "z")}, "got 3 groups"),
+        ({"group_ids": ("x", "x")}, "fewer than two groups"),
+        ({"aggregate": "spearman"}, "spearman needs gold, one finite value for each of 2 items"),
+        ({"aggregate": "pearson", "gold": np.ones(3)}, "pearson needs gold"),
+        ({"aggregate": "spearman", "gold": np.array([0.5, math.nan])}, "spearman needs gold"),
+        ({"aggregate": "auc", "gold": np.array([1.0, 2.0])}, "auc needs gold labels 0 or 1"),
+        ({"aggregate": "balanced_accuracy", "gold": np.array([0.5, 1.0])}, "balanced_accuracy needs gold labels"),
+        ({"aggregate": "f1", "gold": np.array([-1.0, 1.0])}, "f1 needs gold labels 0 or 1"),
+    ],
+)
+def test_items_say_what_is_wrong_with_them(change: dict[str, Any], wrong: str):
+    whole = {"aggregate": "mean", "treatment": ONE, "control": ONE, "item_ids": IDS, "group_ids": IDS}
+    with pytest.raises(ItemsError, match=wrong):
+        ItemScores(**(whole | change))
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "sd", "spearman", "f1"])
+def test_groups_are_numbered_as_they_come(aggregate: Any):
+    ids = ("a", "b", "c", "d")
+    items = ItemScores(
+        aggregate=aggregate,
+        treatment=np.ones((3, 4)),
+        control=np.ones((3, 4)),
+        gold=None if aggregate in ("mean", "sd") else np.array([1.0, 0.0, 1.0, 0.0]),
+        item_ids=ids,
+        group_ids=("y", "x", "y", "z"),
+    )
+    assert items.group_index.tolist() == [0, 1, 0, 2]
+    assert (items.groups, items.rarest, items.shortfall) == (3, 3, 1.5)
