@@ -157,19 +157,19 @@ def _balanced_accuracy_variance(differences: np.ndarray, positive: np.ndarray) -
 
 
 def _check(items: Items) -> None:
-    for _, term in items.terms:
-        _check_classes(term)
+    for term, group_of_item in items.indexed:
+        _check_classes(term, group_of_item)
         largest = max(float(np.max(np.abs(rows))) for rows in (term.treatment, term.control))
         if term.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
             raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
 
 
-def _check_classes(items: ItemScores) -> None:
+def _check_classes(items: ItemScores, group_of_item: np.ndarray) -> None:
     if items.aggregate not in ("auc", "balanced_accuracy", "f1"):
         return
     assert items.gold is not None
     for label in (1,) if items.aggregate == "f1" else (0, 1):
-        groups = len(np.unique(items.group_index[items.gold == label]))
+        groups = len(np.unique(group_of_item[items.gold == label]))
         if groups < 2:
             raise Undefined(f"independent items labelled {label}: {groups}, {items.aggregate} needs at least 2")
 

@@ -81,6 +81,11 @@ class ItemScores:
         return ((1.0, self),)
 
     @property
+    def indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
+        """The one term with its items' groups."""
+        return [(self, self.group_index)]
+
+    @property
     def groups(self) -> int:
         """The number of independent groups of items."""
         return int(self.group_index.max()) + 1
@@ -133,15 +138,16 @@ class ItemSum:
     @property
     def rarest(self) -> int:
         """The smallest `rarest` of all terms."""
-        return min(rarest(term.aggregate, term.gold, index) for term, index in self._indexed)
+        return min(rarest(term.aggregate, term.gold, index) for term, index in self.indexed)
 
     @property
     def shortfall(self) -> float:
         """The largest `shortfall` of all terms."""
-        return max(_shortfall(term, index) for term, index in self._indexed)
+        return max(_shortfall(term, index) for term, index in self.indexed)
 
     @property
-    def _indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
+    def indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
+        """Each term with its items' groups, as the other terms join them."""
         return [(term, self.group_index[place]) for (_, term), place in zip(self.terms, self.places, strict=True)]
 
 

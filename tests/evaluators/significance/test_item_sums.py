@@ -9,7 +9,7 @@ import pytest
 
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
-from evaluators.significance.item_bootstrap import strata_of
+from evaluators.significance.item_bootstrap import Undefined, strata_of
 from evaluators.significance.item_tests import closed_form_variance, item_variance
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores, ItemSum
@@ -78,6 +78,26 @@ def test_a_sum_rests_on_the_rarest_class_of_its_terms():
     assert (both.groups, both.rarest, both.shortfall) == (40, 3, 1.5)
     plain = ItemSum(((0.5, task("a", 90)), (0.5, task("b", 60))))
     assert (plain.rarest, plain.shortfall) == (60, 1.0)
+
+
+@pytest.mark.parametrize(("aggregate", "label"), [("auc", 1), ("balanced_accuracy", 0), ("f1", 1)])
+def test_a_class_that_another_task_joins_into_one_group_has_no_variance(aggregate: str, label: int):
+    """By one task's groups three independent items hold the rarer label, by both tasks' a single one."""
+    gold = np.where(np.arange(40) < 3, label, 1 - label).astype(float)
+    rare = replace(task("a", 40, aggregate="spearman"), aggregate=aggregate, gold=gold)
+    other = replace(task("a", 40), group_ids=("g",) * 3 + rare.group_ids[3:])
+    assert item_variance(rare, np.random.default_rng(0)).v_item > 0
+    with pytest.raises(Undefined, match=f"independent items labelled {label}: 1, {aggregate} needs at least 2"):
+        item_variance(ItemSum(((0.5, rare), (0.5, other))), np.random.default_rng(0))
+
+
+def test_a_task_whose_groups_another_joins_into_one_has_no_variance():
+    one = replace(task("a", 4), group_ids=("g", "g", "h", "h"))
+    other = replace(task("b", 3), item_ids=("a 0", "a 2", "b 2"), group_ids=("x", "x", "b 2"))
+    both = ItemSum(((0.5, one), (0.5, other)))
+    assert (both.groups, both.rarest, both.shortfall) == (1, 1, 2.0)
+    with pytest.raises(Undefined), np.errstate(invalid="ignore"):
+        item_variance(both, np.random.default_rng(0))
 
 
 def test_the_order_of_the_tasks_means_nothing():
