@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from evaluators.significance.item_bootstrap import Undefined, resampled_deltas
+from evaluators.significance.item_bootstrap import Undefined, jackknife_item_variance, resampled_deltas
 from evaluators.significance.item_tests import (
     ItemVariance,
     crossed_t,
@@ -151,7 +151,8 @@ def test_crossed_t_without_one_of_the_variances():
 def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
     rng = np.random.default_rng(0)
     gold = (rng.uniform(size=300) > 0.7).astype(float)
-    treatment, control = (np.where(rng.uniform(size=(4, 300)) < p, gold, 1 - gold) for p in (0.8, 0.7))
+    labels = (np.where(rng.uniform(size=(4, 300)) < p, gold, 1 - gold) for p in (0.8, 0.7))
+    treatment, control = (0.5 + 0.1 * label for label in labels)  # of a half the label is 0
     for kind, groups in (("balanced_accuracy", 1), ("mean", 1), ("mean", 3)):
         items = items_of(kind, treatment, control, gold, groups)
         view = item_view(items, 1, np.random.default_rng(1))
@@ -160,6 +161,7 @@ def test_item_variance_in_closed_form_is_the_bootstrap_in_the_limit():
         assert view.variance.method == "analytic"
         assert view.variance.v_both == pytest.approx(resampled_variance(items, drawn).v_both, rel=0.1)
         assert view.variance.v_item == pytest.approx(drawn.mean(0).var(), rel=0.1)
+        assert view.variance.v_item == pytest.approx(jackknife_item_variance(items))
 
 
 def test_groups_of_unequal_size_and_rank_metrics_are_bootstrapped():
@@ -283,7 +285,9 @@ def test_steiger_and_williams_golden():
     cale = steiger(0.79, 0.73, 0.9, 46)  # two models of change in meaning over 46 words
     assert (cale.statistic, cale.p) == pytest.approx((1.40895413, 0.158848732))
     assert steiger(0.5, 0.4, 0.1, 103, ranks=True).statistic == pytest.approx(0.88871847 / 1.06**0.5)
-    assert steiger(0.4, 0.5, 0.1, 103).statistic == pytest.approx(-0.88871847)
+    for test, found in ((steiger, z), (williams, t)):
+        mirrored = test(0.4, 0.5, 0.1, 103)
+        assert (mirrored.statistic, mirrored.p) == pytest.approx((-found.statistic, found.p))
 
 
 def test_dependent_correlations_hold_their_level():
@@ -298,7 +302,8 @@ def test_dependent_correlations_hold_their_level():
 
 
 def test_dependent_correlations_refuse_perfect_ones():
-    for bad in ((1.0, 0.4, 0.1, 50), (0.5, 0.4, 0.1, 4)):
+    whole = ((1.0, 0.4, 0.1, 50), (-1.0, 0.4, 0.1, 50), (0.4, -1.0, 0.1, 50), (0.1, 0.4, -1.0, 50))
+    for bad in (*whole, (0.5, 0.4, 0.1, 4)):
         for test in (steiger, williams):
             with pytest.raises(Undefined, match="at least 5 items"):
                 test(*bad)
@@ -320,6 +325,7 @@ def test_delong_golden():
     assert aucs == pytest.approx((0.916666667, 0.8125))
     assert variance == pytest.approx(0.00642361111)
     assert (delong(Y, A, B).statistic, delong(Y, A, B).p) == pytest.approx((1.29968811, 0.193707886), abs=1e-8)
+    assert (delong(Y, B, A).statistic, delong(Y, B, A).p) == pytest.approx((-1.29968811, 0.193707886), abs=1e-8)
 
 
 def test_delong_agrees_with_the_definition():
@@ -366,6 +372,12 @@ def test_the_test_of_a_single_run_fits_the_metric():
         "McNemar's exact test", "DeLong's test", "Steiger's Z (approximate for ranks)", "Williams' t",
         "Williams' t", "Steiger's Z", "DeLong's test",
     ]  # fmt: skip
+    for test, size in ((williams, 20), (steiger, 40)):
+        found = single_run(items_of("pearson", 1e200 * a[:, :size], b[:, :size], gold[:size]))
+        r = np.corrcoef([a[0, :size], b[0, :size], gold[:size]])  # of the numbers, not of their ranks
+        expected = test(r[0, 2], r[1, 2], r[0, 1], size)
+        assert found is not None
+        assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.p))
     for arms in ((a, b), (right[0], b), (a, right[1])):
         assert single_run(items_of("mean", *arms)) is None
     assert single_run(items_of("f1", right[0], right[1], label)) is None
