@@ -6,11 +6,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluators.significance.components import components, crossed
 
 
-@pytest.mark.parametrize(("factors", "levels"), [(2, 3), (3, 3), (4, 5), (5, 5), (4, 7)])
+@pytest.mark.parametrize(("factors", "levels"), [(2, 3), (3, 3), (4, 5), (5, 5), (4, 7), (3, 11)])
 def test_every_two_levels_of_two_factors_meet_once(factors: int, levels: int) -> None:
     design = crossed(factors, levels)
     assert design.shape == (levels**2, factors)
@@ -20,7 +21,7 @@ def test_every_two_levels_of_two_factors_meet_once(factors: int, levels: int) ->
 
 
 def test_an_array_that_leaves_nothing_to_the_rest_is_refused() -> None:
-    for factors, levels in [(4, 3), (1, 5), (3, 4)]:
+    for factors, levels in [(4, 3), (1, 5), (3, 4), (6, 5)]:
         with pytest.raises(ValueError, match="accepted: 2 to"):
             crossed(factors, levels)
 
@@ -51,6 +52,22 @@ def test_a_balanced_table_by_hand() -> None:
     assert [part.variance for part in found.factors.values()] == pytest.approx([9.0, 1.0])
     assert found.rest.variance == pytest.approx(0.0)
     assert (found.mean, found.sd, found.factors["rows"].share) == pytest.approx((4.0, 10**0.5, 0.9))
+
+
+def test_of_one_factor_alone_the_interval_is_that_of_f() -> None:
+    """Rows and noise, no columns: MS rows over MS rest is F times 1 + 5 · variance of rows / variance of the rest."""
+    draws, design = np.random.default_rng(1), crossed(2, 5)
+    rows, rest = draws.normal(size=5), draws.normal(size=(5, 5))
+    rows -= rows.mean()
+    rest -= rest.mean(0) + rest.mean(1, keepdims=True) - rest.mean()
+    found = components((7 + rows[:, None] + rest)[tuple(design.T)].tolist(), ("rows", "columns"), design)
+    squares, of_rest = 5 * (rows**2).sum() / 4, (rest**2).sum() / 16
+    low, high = (max(squares / of_rest * stats.f.ppf(tail, 16, 4) - 1, 0) for tail in (0.025, 0.975))
+    of_rows = found.factors["rows"]
+    assert (of_rows.variance, found.rest.variance) == pytest.approx(((squares - of_rest) / 5, of_rest))
+    assert (of_rows.low, of_rows.high) == pytest.approx((low / (low + 5), high / (high + 5)), abs=0.01)
+    assert (found.rest.low, found.rest.high) == pytest.approx((1 - of_rows.high, 1 - of_rows.low), abs=1e-9)
+    assert (found.mean, found.runs) == (pytest.approx(7), 25)
 
 
 def test_what_two_factors_do_together_is_in_the_rest() -> None:
