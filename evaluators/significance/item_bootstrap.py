@@ -33,8 +33,6 @@ def jackknife_item_variance(items: Items) -> float:
     deltas, chunk = deltas_of(items), _chunk(items)
     total = 0.0
     for stratum in strata_of(items):
-        if len(stratum) < 2:
-            continue
         values = np.empty(len(stratum))
         for start in range(0, len(stratum), chunk):
             left_out = stratum[start : start + chunk]
@@ -145,7 +143,7 @@ def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list
     if items.aggregate not in BY_CLASS:
         return [np.arange(groups)]
     assert items.gold is not None
-    has = [np.bincount(group_of_item, items.gold == label, minlength=groups) > 0 for label in (0, 1)]
+    has = [np.bincount(group_of_item, items.gold == label) > 0 for label in (0, 1)]
     kind = has[0] + 2 * has[1]
     return [np.flatnonzero(kind == value) for value in np.unique(kind)]
 

@@ -18,6 +18,7 @@ from evaluators.metrics.item_metrics import mid_ranks, placements
 from evaluators.significance.item_bootstrap import (
     RESAMPLES,
     Undefined,
+    aggregates,
     jackknife_item_variance,
     resampled_deltas,
     two_level_of,
@@ -162,6 +163,8 @@ def _check(items: Items) -> None:
         largest = max(float(np.max(np.abs(rows))) for rows in (term.treatment, term.control))
         if term.aggregate == "mean" and largest and not SQUARED[0] < largest < SQUARED[1]:
             raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
+    if items.groups < 2:  # all items of a term, by the groups of other terms
+        raise Undefined(f"{aggregates(items)} is undefined without one of the items")
 
 
 def _check_classes(items: ItemScores, group_of_item: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """The oracle is the plain loop: repeat the drawn items, compute the metric anew."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,7 +21,7 @@ from evaluators.significance.item_bootstrap import (
     two_level_means,
     two_level_of,
 )
-from evaluators.significance.paired_items import ItemScores
+from evaluators.significance.paired_items import ItemScores, ItemSum
 
 
 def scored(
@@ -153,8 +155,11 @@ def test_undefined_resamples_are_redrawn_or_given_up():
         aggregate="spearman", treatment=rare, control=gold[None], gold=gold, item_ids=ids, group_ids=ids
     )
     assert resampled_deltas(items, np.random.default_rng(0), 500) is None
-    with pytest.raises(Undefined, match="without one of the items"):
+    with pytest.raises(Undefined, match=r"^spearman is undefined without one of the items"):
         jackknife_item_variance(items)
+    mean = replace(items, aggregate="mean", gold=None)
+    with pytest.raises(Undefined, match=r"^mean and spearman is undefined without"):
+        jackknife_item_variance(ItemSum(((0.3, mean), (0.3, items), (0.3, items))))
     some = ItemScores(
         aggregate="spearman",
         treatment=np.array([[1.0, 1, 1, 0, 0, 0, 0, 0]]),
@@ -167,6 +172,9 @@ def test_undefined_resamples_are_redrawn_or_given_up():
     assert deltas is not None
     assert deltas.shape == (1, 500)
     assert np.isfinite(deltas).all()
+    three = np.array([[1.0, 1, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1, 1, 1]])
+    more = replace(some, treatment=three, control=np.tile(gold, (3, 1)))
+    assert resampled_deltas(more, np.random.default_rng(0), 4_000) is None  # 7 % of them are undefined
 
 
 def test_two_level_interval_covers_seeds_and_items():
@@ -183,11 +191,15 @@ def test_two_level_interval_covers_seeds_and_items():
     expected = delta.mean(0).var() / m + delta.mean(1).var() / n
     assert means.var() == pytest.approx(expected, rel=0.1)
     assert low < delta.mean() < high
+    assert (high - low) / 2 == pytest.approx(stats.norm.ppf(0.975) * expected**0.5, rel=0.06)
 
 
 def test_more_draws_of_seeds_per_draw_of_items():
     deltas = np.random.default_rng(0).normal(size=(5, 300))
-    assert two_level_means(deltas, np.random.default_rng(1), 5).shape == (1_500,)
+    means = two_level_means(deltas, np.random.default_rng(1), 5)
+    assert means.shape == (1_500,)
+    drawn = two_level_of(deltas, np.random.default_rng(1), seed_draws=5)
+    assert drawn == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
 
 
 def test_spearman_oracle_is_scipy():

@@ -91,13 +91,28 @@ def test_a_class_that_another_task_joins_into_one_group_has_no_variance(aggregat
         item_variance(ItemSum(((0.5, rare), (0.5, other))), np.random.default_rng(0))
 
 
-def test_a_task_whose_groups_another_joins_into_one_has_no_variance():
+@pytest.mark.parametrize("more", [("b 0", "b 1"), ("a 1",)])
+def test_a_task_whose_groups_another_joins_into_one_has_no_variance(more: tuple[str, ...]):
+    """By itself each task has groups enough; the second one's join the first one's, once with others left, once none."""
     one = replace(task("a", 4), group_ids=("g", "g", "h", "h"))
-    other = replace(task("b", 3), item_ids=("a 0", "a 2", "b 2"), group_ids=("x", "x", "b 2"))
+    names = ("a 0", "a 2", *more)
+    other = replace(task("b", len(names)), item_ids=names, group_ids=("x", "x", *"yz"[: len(more)]))
     both = ItemSum(((0.5, one), (0.5, other)))
-    assert (both.groups, both.rarest, both.shortfall) == (1, 1, 2.0)
-    with pytest.raises(Undefined), np.errstate(invalid="ignore"):
+    assert (both.groups, both.rarest, both.shortfall) == (1, 1, 1.5 if len(more) > 1 else 1.0)
+    with pytest.raises(Undefined, match="mean is undefined without one of the items"):
         item_variance(both, np.random.default_rng(0))
+
+
+def test_figures_of_the_same_items_keep_their_class_sizes():
+    """Two tasks with an item in common are drawn as one, whatever the classes are."""
+    gold = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
+    one, same, other = (replace(task("a", 5, aggregate="spearman"), aggregate="auc", gold=gold) for _ in range(3))
+    both = ItemSum(((0.5, one), (0.5, same)))
+    assert sorted(part.tolist() for part in strata_of(both)) == [[0, 3], [1, 2, 4]]
+    other = replace(other, item_ids=("a 0", "b 1", "b 2", "b 3", "b 4"), group_ids=("a 0", *"wxyz"))
+    for sums in ((one, same, other), (other, same, one), (one, other, same)):
+        together = ItemSum(tuple((1 / 3, term) for term in sums))
+        assert [part.tolist() for part in strata_of(together)] == [list(range(9))]
 
 
 def test_the_order_of_the_tasks_means_nothing():
