@@ -134,7 +134,7 @@ def _linked(items: ItemSum) -> list[list[int]]:
         for one in [other for other in sets if not groups.isdisjoint(other[0])]:
             sets.remove(one)
             groups, terms = groups | one[0], one[1] + terms
-        sets.append((groups, sorted(terms)))
+        sets.append((groups, terms))
     return [terms for _, terms in sets]
 
 

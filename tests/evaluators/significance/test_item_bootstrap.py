@@ -111,6 +111,11 @@ def test_draws_are_groups_with_replacement_within_classes():
     assert counts[::2].var() == pytest.approx(1 - 1 / 30, rel=0.1)
 
 
+def test_groups_of_one_class_of_the_other_and_of_both_are_drawn_apart():
+    items = replace(scored("auc", m=10, per_group=2), gold=np.array([1.0, 1, 0, 0, 1, 0, 0, 1, 0, 0]))
+    assert sorted(part.tolist() for part in strata_of(items)) == [[0], [1, 4], [2, 3]]
+
+
 @pytest.mark.parametrize("per_group", [1, 2])
 def test_draws_are_the_same_however_many_are_made_at_a_time(per_group: int, monkeypatch: pytest.MonkeyPatch):
     items = scored("auc", m=57, per_group=per_group)
@@ -132,10 +137,11 @@ def test_the_generator_decides_not_the_threads_or_global_state():
         assert np.array_equal(draw[0], other)  # type: ignore[arg-type]
 
 
-def test_jackknife_of_a_mean_is_the_textbook_variance():
-    items = scored("mean")
+@pytest.mark.parametrize("m", [57, 1_501])  # at once, and a part of the items at a time
+def test_jackknife_of_a_mean_is_the_textbook_variance(m: int):
+    items = scored("mean", m=m)
     over_seeds = (items.treatment - items.control).mean(0)
-    assert jackknife_item_variance(items) == pytest.approx(over_seeds.var(ddof=1) / 57)
+    assert jackknife_item_variance(items) == pytest.approx(over_seeds.var(ddof=1) / m, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", METRICS)
