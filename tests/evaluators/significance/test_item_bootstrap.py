@@ -137,6 +137,13 @@ def test_the_generator_decides_not_the_threads_or_global_state():
         assert np.array_equal(draw[0], other)  # type: ignore[arg-type]
 
 
+def test_no_resample_of_many_items_comes_twice():
+    """Of so many items few resamples are drawn at a time, each time from a stream of its own."""
+    drawn = resampled_deltas(scored("mean", n=1, m=9_001), np.random.default_rng(0), 2_000)
+    assert drawn is not None
+    assert len(np.unique(drawn)) == 2_000
+
+
 @pytest.mark.parametrize("m", [57, 1_501])  # at once, and a part of the items at a time
 def test_jackknife_of_a_mean_is_the_textbook_variance(m: int):
     items = scored("mean", m=m)
