@@ -103,6 +103,14 @@ def test_the_words_and_when_they_are_said() -> None:
         0
     ].hopeless  # seeds that are not added while looking
     assert judged(-SEEN, expect="worse", min_effect=0.1).chance_left == judged(SEEN, min_effect=0.1).chance_left
+    alternating = np.tile([0.9, -0.5], 5)
+    for n, cases in ((7, None), (8, "6 %"), (10, "fewer than 1 %")):  # the first has a chance above .10
+        found = judged(alternating[:n], min_effect=0.5)
+        assert found.chance_left is not None
+        assert found.words.endswith(f"would show it in {cases} of cases") == found.hopeless == (cases is not None)
+    equal = judged(np.full(5, 0.5), min_effect=0.6)
+    assert equal.chance_left is None
+    assert "seeds are added until some differ" in equal.words
     large = judged(np.tile([0.9, -0.5], 4), min_effect=0.01)
     assert "were the observed difference the true one" in large.words
 

@@ -141,12 +141,17 @@ def test_equal_deltas_have_no_t():
     four = verdict([0.5] * 4)
     assert four.words.startswith("undecided: needs about 2 more seeds (degenerate, sign-flip p = 0.1250")
     assert (four.p, four.flags, four.effect_dz, four.ci_low) == (0.125, ("degenerate",), None, None)
+    shared = judge([(claim(), paired([0.5] * 4)), (claim(name="H2"), paired([]))])[0]  # 2^(1 - 7) is below .05 / 2
+    assert shared.words.startswith("undecided: needs about 3 more seeds (degenerate, sign-flip p = 0.1250")
     six = verdict([0.5] * 6)
     assert (six.verdict, six.p) == ("better", 0.03125)
     equal = verdict([0.5] * 6, "equivalent", margin=0.6)
     assert (equal.words, equal.tost_p) == ("better, by more or less than the margin: open", None)
     assert equal.sentence.endswith("equal deltas have no noise to hold against the margin (degenerate)")
     assert verdict([0.5] * 6, "not_worse", margin=0.6).words.endswith("to hold against the margin (degenerate)")
+    assert verdict([0.5] * 4, "equivalent", margin=0.6).words.endswith("to hold against the margin (degenerate)")
+    against = "undecided: the sign is against the claim (degenerate, sign-flip p = 0.1250, n = 4)"
+    assert verdict([-0.5] * 4).words == verdict([0.5] * 4, "worse").words == against
 
 
 def test_scores_of_either_sign_are_judged_whatever_their_rounding():
@@ -236,6 +241,9 @@ def test_not_worse_is_one_sided_at_the_margin():
     assert found.p == pytest.approx(stats.ttest_1samp(deltas, -0.05, alternative="greater").pvalue)
     assert found.test == "one-sided paired t"
     assert found.words == "not worse (margin 0.05)"
+    assert (
+        verdict(deltas, "not_worse", margin=0.5).words == "not worse (margin 0.5)"
+    )  # inside it, which says no more
     assert verdict([-0.3, -0.1, -0.2], "not_worse", margin=0.05).verdict == "undecided"  # CI reaches above -0.05
 
 
@@ -571,6 +579,21 @@ def test_word_p_and_advice_answer_one_question(expect: str):
     assert {"undecided", "worse", "better"} <= told | ({"better"} if expect == "not_worse" else set())
 
 
+def test_seeds_that_tell_on_which_side_of_the_margin_a_loss_lies():
+    """Beyond it they are those of the distance alone, tested as a difference; within it those of equivalence, whose
+    far side is never in doubt: ((1.645 + .842) / (.002625 / .008348))² + 1.4 = 64 seeds, and 8 are there."""
+    beyond, distance = (verdict(LOSS, "equivalent", margin=0.012), verdict(np.array(LOSS) + 0.012, "worse"))
+    assert distance.words == "undecided: needs about 13 more seeds (up to 29) if the observed effect is true"
+    assert beyond.advice == distance.words.replace("undecided", "whether the loss exceeds 0.012 is open")
+    assert (beyond.k_more, beyond.k_more_upper) == (distance.k_more, distance.k_more_upper) == (13, 29)
+    assert verdict(LOSS, "equivalent", margin=0.02).k_more == 64 - 8
+    near = verdict([-loss for loss in LOSS], "equivalent", margin=0.017)
+    side, hope = "whether the gain exceeds 0.017 is open", "if the observed effect is true"
+    assert (near.advice, near.k_more) == (f"{side}: needs more than 200 more seeds {hope}", None)
+    at = PairedSeeds(seeds=(0, 1, 2), treatment=(1.5, 2.0, 2.5), control=(0.0,) * 3)
+    assert judge([(claim("equivalent", margin=2.0), at)])[0].advice == "whether the gain exceeds 2.0 is open"
+
+
 def test_items_may_be_what_leaves_the_margin_open():
     pairs = mean_items(8, 300, seed_sd=0.001, item_sd=0.1, noise=0.01, effect=-0.02)
     found = judge([(claim("equivalent", margin=0.015), pairs)])[0]
@@ -585,6 +608,7 @@ def test_items_may_be_what_leaves_the_margin_open():
         ("worse", [0.1, -0.05, 0.12], {}, "the sign is against the claim"),
         ("better", [-0.1, 0.05, -0.12], {"min_effect": 0.1}, "the sign is against the claim"),
         ("better", [-0.1, 0.1], {}, "the observed difference is zero"),
+        ("worse", [-0.1, 0.1], {}, "the observed difference is zero"),
         ("equivalent", [0.1, -0.2, 0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
         ("not_worse", [0.1, -0.2, -0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
         ("not_worse", [0.3, -0.2, 0.1], {"margin": 0.05}, "needs about 28 more seeds (up to 128) if the observed effect is true"),
@@ -660,10 +684,41 @@ def test_sequential_does_not_stop_where_a_fixed_test_would():
     assert early.k_more is not None
 
 
+@pytest.mark.parametrize(
+    ("expect", "declared", "room"),
+    [
+        ("equivalent", {"margin": 0.3}, 0.25),
+        ("not_worse", {"margin": 0.15}, 0.2),
+        ("better", {"min_effect": 0.3}, 0.3),
+        ("better", {"margin": 0.25}, 0.25),
+        ("better", {"margin": 0.25, "min_effect": 0.2}, 0.2),
+    ],
+)
+def test_sequential_needs_the_seeds_at_which_the_e_process_crosses(expect, declared, room):
+    """The mean is .05. n seeds that lie so far from the nearest mean to be excluded have t² = n room² / s², and
+    E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2) with r = 1 + 2n."""
+    deltas = [0.1, -0.1, 0.25, -0.05]
+    ratio = room**2 / np.var(deltas, ddof=1)
+    upper = ratio * stats.chi2.ppf(0.2, 3) / 3  # at the upper 80 % limit of the variance
+
+    def crossing(ratio: float) -> int:
+        x = {n: n * ratio / (n - 1) for n in range(2, 60)}
+        e = {n: (1 + 2 * n) ** -0.5 * ((1 + x[n]) / (1 + x[n] / (1 + 2 * n))) ** (n / 2) for n in x}
+        return next(n for n in e if e[n] >= 20)
+
+    found = judge([(claim(expect, **declared), paired(deltas))], sequential=Sequential(n_max=60))[0]
+    assert (found.k_more, found.k_more_upper) == (crossing(ratio) - 4, crossing(upper) - 4)
+
+
 def test_sequential_ends_at_its_maximum():
     rng = np.random.default_rng(1)
     found = grown(rng.normal(0, 1, size=20))
     assert found.words == "undecided: the declared maximum of 20 seeds is reached"
+    gain = rng.normal(1, 0.3, size=20)
+    for n, told in ((19, "of 20 seeds may not settle this"), (20, "of 20 seeds is reached")):
+        open_ = grown(gain[:n], "equivalent", margin=1.0)
+        assert open_.verdict == "better"
+        assert open_.advice == f"whether the gain exceeds 1.0 is open: the declared maximum {told}"
 
 
 def test_sequential_says_when_seeds_contradict_each_other():
