@@ -61,7 +61,7 @@ def p_against(claim: Claim, evidence: Evidence) -> float:
         return lines["worse"]
     if claim.expect != "equivalent":
         return _towards(lines["difference"], evidence, -1 if claim.expect == "better" else 1)
-    if estimate is None or margin is None or math.isnan(lines["equivalent"]):
+    if estimate is None or margin is None:
         return math.nan
     return min(1.0, 2 * min(estimate.p_above(margin), estimate.p_below(-margin)))
 

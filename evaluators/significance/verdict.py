@@ -138,7 +138,7 @@ class Verdict:
     @property
     def hopeless(self) -> bool:
         """True if no further seeds are added for it, since even all of them could hardly show it."""
-        return self.verdict == "undecided" and self.chance_left is not None and self.chance_left < HOPELESS
+        return self.chance_left is not None and self.chance_left < HOPELESS
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers, strings and None, ready for json."""
