@@ -135,6 +135,12 @@ def test_a_joint_claim_stops_where_too_few_parts_have_a_chance() -> None:
     assert "futile: were the true difference 0.8" in both[2].words
     one = judge([(Joint(claim="H", all=tuple(parts), at_least=1), (level, level))], sequential=rule)[0]
     assert one.hopeless
+    still = paired(np.array([0.4, -0.1, 0.9, 0.3, 0.2, -0.2, 0.7]))  # undecided, with a chance
+    mixed = judge([(Joint(claim="H", all=tuple(parts)), (still, level))], sequential=rule)[0]
+    assert mixed.words == "undecided: stopped for futility: 0 of 2 parts shown, 2 asked; futile: H.2"
+    open_ = judge([(Joint(claim="H", all=tuple(parts)), (strong, still))], sequential=rule)[0]
+    assert open_.words == "undecided: 1 of 2 parts shown, 2 asked; open: H.2"
+    assert (open_.hopeless, open_.chance_left is None) == (False, False)
     bare = [parts[0], replace(parts[1], min_effect=None)]  # of the second nothing is known: it may yet be shown
     assert not judge([(Joint(claim="H", all=tuple(bare), at_least=1), (level, level))], sequential=rule)[
         0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.comparisons import PairedSeeds
@@ -40,6 +41,7 @@ def test_a_partial_conjunction_by_hand(least: int, expected: float):
     assert partial_conjunction([0.04, 0.01, 0.02], least) == pytest.approx(expected)
     assert math.isnan(partial_conjunction([0.04, math.nan, math.nan], 2))
     assert partial_conjunction([0.04, math.nan], 1) == pytest.approx(0.08)
+    assert partial_conjunction([math.nan, 0.04, 0.01], 2) == pytest.approx(2 * 0.04)
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=2, max_size=6))
@@ -89,6 +91,8 @@ def test_parts_that_are_shown_alone_and_not_together():
     assert joint.p == pytest.approx(2 * (parts[0].p or 0))
     assert joint.words == "undecided: 2 of 2 parts shown, 1 asked; taken together their p is above 0.05"
     assert "together" not in judged(GAIN, NOISE, NOISE, least=2)[0].words
+    shown = "2 of 3 parts shown, 2 asked; taken together their p is above 0.05; open: P2"
+    assert judged(weak, weak, NOISE, least=2)[0].words == f"undecided: {shown}"
 
 
 def test_parts_of_other_kinds():
@@ -98,6 +102,19 @@ def test_parts_of_other_kinds():
     assert (joint.verdict, better.verdict, equal.verdict) == ("holds", "better", "equivalent")
     assert joint.p == max(better.p or 0, equal.tost_p or 0)
     assert judged(GAIN, LOSS, parts=(parts[0], part("cost", "not_worse", margin=0.1)))[0].verdict == "fails"
+    worse = (part("rank"), part("cost", "worse"))
+    assert [judged(GAIN, other, parts=worse)[0].verdict for other in (LOSS, GAIN)] == ["holds", "fails"]
+
+
+@pytest.mark.parametrize("deltas", [GAIN, LOSS])
+def test_a_part_beyond_its_margin_refutes_that_it_is_equivalent(deltas: list[float]):
+    """Tested on either side of the margin, so twice, as one of two parts, so twice again."""
+    parts = (part("rank"), part("cost", "equivalent", margin=0.1))
+    joint, *_ = judged(GAIN, deltas, parts=parts)
+    beyond = stats.ttest_1samp(np.abs(deltas), 0.1, alternative="greater").pvalue
+    assert (joint.verdict, joint.p) == ("fails", pytest.approx(4 * beyond))
+    equal = judged(GAIN, [0.5] * 4, parts=parts)[0]  # no noise to hold against the margin
+    assert (equal.words, equal.p) == ("undecided: 1 of 2 parts shown, 2 asked; open: cost", None)
 
 
 def test_a_gain_that_is_not_due_to_its_signal_does_not_hold():
@@ -107,17 +124,24 @@ def test_a_gain_that_is_not_due_to_its_signal_does_not_hold():
     below = replace(pairs, matched_control=tuple(np.array(pairs.treatment) - LOSS))
     above = replace(pairs, matched_control=tuple(np.array(pairs.treatment) - GAIN))
     both = Joint(claim="J", all=(signal, part("P1")))
-    assert judge([(both, [below, paired(GAIN)])])[0].verdict == "undecided"
+    words = "undecided: 1 of 2 parts shown, 2 asked; otherwise: P0"
+    assert judge([(both, [below, paired(GAIN)])])[0].words == words
     assert judge([(both, [above, paired(GAIN)])])[0].verdict == "holds"
     assert judge([(both, [replace(above, selected=True), paired(GAIN)])])[0].p is None
 
 
 def test_it_counts_once_and_is_corrected():
-    joint = Joint(claim="J", all=(part("P0"), part("P1")))
-    found = judge([(joint, [paired(GAIN), paired(GAIN)]), (part("H"), paired(NOISE))])
+    joint = Joint(claim="J", all=(part("P0"), part("P1")), family="ranking")
+    found = judge([(joint, [paired(GAIN), paired(GAIN)]), (part("H", family="ranking"), paired(NOISE))])
     assert [one.claim for one in found] == ["J", "P0", "P1", "H"]
     assert [one.family_size for one in found] == [2, 1, 1, 2]
+    assert [one.group for one in found] == ["ranking", "", "", "ranking"]
     assert found[0].p_adjusted == pytest.approx(2 * (found[0].p or 0))
+    weak = [0.3, 0.9, 0.5, 1.2]
+    kept_back = judge([(joint, [paired(weak)] * 2), (part("H", family="ranking"), paired(NOISE))])[0]
+    assert kept_back.words == (
+        "undecided: 2 of 2 parts shown, 2 asked; the correction over the claims of its group keeps it back"
+    )
 
 
 def test_without_runs_nothing_holds():

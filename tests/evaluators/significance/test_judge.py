@@ -104,6 +104,8 @@ def test_worked_verdicts(deltas, declared, words, test, p, interval):
     found = verdict(deltas, **declared)
     assert found.words == words
     assert found.test == test
+    scale = 1 if test == "exact sign-flip" else np.std(deltas, ddof=1) / math.sqrt(len(deltas))  # the mean, or t
+    assert found.statistic == pytest.approx(np.mean(deltas) / scale)
     assert found.p == pytest.approx(p, rel=1e-3)
     if interval is not None:
         assert (found.ci_low, found.ci_high) == pytest.approx(interval, abs=5e-4)
@@ -134,13 +136,14 @@ def test_identical_results_are_a_sign_that_the_arms_do_not_differ():
     found = verdict([0, 0, 0])
     assert (found.verdict, found.words, found.p) == ("undecided", "undecided: identical results", None)
     assert found.flags == ("check_arms_differ",)
-    assert found.k_agree == 0
+    assert (found.k_agree, found.descriptive) == (0, {})
 
 
 def test_equal_deltas_have_no_t():
     four = verdict([0.5] * 4)
     assert four.words.startswith("undecided: needs about 2 more seeds (degenerate, sign-flip p = 0.1250")
     assert (four.p, four.flags, four.effect_dz, four.ci_low) == (0.125, ("degenerate",), None, None)
+    assert four.delta_sd == 0.0
     shared = judge([(claim(), paired([0.5] * 4)), (claim(name="H2"), paired([]))])[0]  # 2^(1 - 7) is below .05 / 2
     assert shared.words.startswith("undecided: needs about 3 more seeds (degenerate, sign-flip p = 0.1250")
     six = verdict([0.5] * 6)
@@ -165,6 +168,9 @@ def test_arms_that_do_not_vary_are_no_sample():
     found = judge([(claim(), pair(0.7, 0.6, seeds=range(10)))])[0]
     assert (found.verdict, found.p) == ("undecided", None)
     assert "neither arm varies with the seed" in found.words
+    assert found.seedless
+    assert not judge([(claim(), pair({0: 0.7, 1: 0.7, 2: 0.71}, 0.6))])[0].seedless
+    assert not verdict([0.1]).seedless
 
 
 def test_one_untrained_arm_is_fine():
@@ -172,6 +178,7 @@ def test_one_untrained_arm_is_fine():
     assert found.verdict == "better"
     assert found.correlation is None
     assert found.unpaired_seeds == 4
+    assert judge([(claim(), pair(0.6, {0: 0.71, 1: 0.72, 2: 0.715, 3: 0.72}))])[0].correlation is None
 
 
 def test_zero_and_one_seed():
@@ -190,7 +197,10 @@ def test_missing_runs_are_outcomes():
 
 
 def test_two_seeds_are_the_least_a_t_test_takes():
-    assert verdict([0.2, 0.21]).test == "paired t"
+    found = verdict([0.2, 0.21])
+    assert found.test == "paired t"
+    assert (found.delta_sd, found.effect_dz) == pytest.approx((math.sqrt(0.5e-4), 0.205 / math.sqrt(0.5e-4)))
+    assert (found.hedges_g, found.correlation) == (None, None)  # two points always lie on a line
 
 
 def test_a_crashed_seed_is_pointed_at():
@@ -431,6 +441,7 @@ def test_a_gain_the_matched_control_surpasses_is_not_due_to_the_signal():
     found = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [-0.4, -0.5, -0.3, -0.6, -0.4])
     assert "not shown" in found.words
     assert found.as_expected is False
+    assert found.signal_delta == pytest.approx(-0.44)
 
 
 def test_no_share_of_a_gain_that_may_be_zero():
@@ -922,7 +933,10 @@ def test_three_paired_seeds_by_hand():
     assert pairs.deltas == pytest.approx([0.02, 0.02, -0.01])
     found = judge([(claim(), pairs)])[0]
     assert (found.delta_mean, found.delta_sd) == pytest.approx((0.01, 0.01732050808), abs=1e-10)
-    assert (found.k_agree, found.n_seeds) == (2, 3)
+    assert (found.k_agree, found.n_seeds, found.df, found.cs_low, found.cs_high) == (2, 3, 2, None, None)
+    dz, j = 1 / math.sqrt(3), 1 / math.sqrt(math.pi)  # J of two degrees of freedom: Γ(1) / (√1 Γ(½))
+    assert (found.effect_dz, found.hedges_g, found.statistic) == pytest.approx((dz, j * dz, math.sqrt(3) * dz))
+    assert found.correlation == pytest.approx(np.corrcoef(pairs.treatment, pairs.control)[0, 1])
 
 
 def test_seeds_agree_with_what_is_shown_where_later_ones_took_the_mean_elsewhere():
