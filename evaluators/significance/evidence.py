@@ -400,13 +400,10 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> Share | None
     )
 
 
-def _stacked(items: Items, matched: Items) -> Items:
+def _stacked(items: Items, matched: Items) -> ItemSum:
     """Both comparisons in one object, so that they share every resample of items."""
-    if isinstance(items, ItemSum):
-        both = zip(items.terms, matched.terms, strict=True)
-        return ItemSum(tuple((weight, _stacked_one(term, other)) for (weight, term), (_, other) in both))
-    assert isinstance(matched, ItemScores)
-    return _stacked_one(items, matched)
+    both = zip(items.terms, matched.terms, strict=True)
+    return ItemSum(tuple((weight, _stacked_one(term, other)) for (weight, term), (_, other) in both))
 
 
 def _stacked_one(items: ItemScores, matched: ItemScores) -> ItemScores:
