@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds, pair
@@ -16,7 +17,7 @@ from evaluators.significance.decision import decide, said_p
 from evaluators.significance.evidence import Rules, gather
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import family_digest, judge
-from evaluators.significance.paired_items import ItemScores, align_items
+from evaluators.significance.paired_items import ItemScores, ItemSum, align_items
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
 
@@ -106,6 +107,7 @@ def test_worked_verdicts(deltas, declared, words, test, p, interval):
     assert found.test == test
     scale = 1 if test == "exact sign-flip" else np.std(deltas, ddof=1) / math.sqrt(len(deltas))  # the mean, or t
     assert found.statistic == pytest.approx(np.mean(deltas) / scale)
+    assert found.flags == ()
     assert found.p == pytest.approx(p, rel=1e-3)
     if interval is not None:
         assert (found.ci_low, found.ci_high) == pytest.approx(interval, abs=5e-4)
@@ -153,6 +155,7 @@ def test_equal_deltas_have_no_t():
     assert equal.sentence.endswith("equal deltas have no noise to hold against the margin (degenerate)")
     assert verdict([0.5] * 6, "not_worse", margin=0.6).words.endswith("to hold against the margin (degenerate)")
     assert verdict([0.5] * 4, "equivalent", margin=0.6).words.endswith("to hold against the margin (degenerate)")
+    assert verdict([0.5] * 6, "not_worse", margin=0.6).test is None  # a sign-flip test knows no margin
     against = "undecided: the sign is against the claim (degenerate, sign-flip p = 0.1250, n = 4)"
     assert verdict([-0.5] * 4).words == verdict([0.5] * 4, "worse").words == against
 
@@ -461,6 +464,37 @@ def test_share_with_items_draws_both_comparisons_alike():
     assert (found.share, found.share_low, found.share_high) == pytest.approx((0.5, 0.5, 0.5))
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_share_is_as_uncertain_as_a_bootstrap_over_seeds_and_items(tasks: int):
+    """Of one task, or of the mean over two tasks, whose items are drawn apart."""
+    rng = np.random.default_rng(5)
+    gain, rest = (mean + rng.normal(0, 0.3, 120) + rng.normal(0, 0.1, (5, 120)) for mean in (0.4, 0.2))
+    parts = []
+    for place in np.split(np.arange(120), tasks):
+        ids = tuple(map(str, place))
+        one = {"treatment": gain[:, place], "control": 0 * gain[:, place], "item_ids": ids, "group_ids": ids}
+        parts.append(ItemScores(aggregate="mean", **one))
+    matched = [replace(one, control=(gain - rest)[:, [int(name) for name in one.item_ids]]) for one in parts]
+    of_tasks = [ItemSum(tuple((1 / tasks, one) for one in each)) for each in (parts, matched)]
+    items, matched_items = (parts[0], matched[0]) if tasks == 1 else of_tasks
+    pairs = PairedSeeds(
+        seeds=tuple(range(5)),
+        treatment=tuple(gain.mean(1)),
+        control=(0.0,) * 5,
+        items=items,
+        matched_control=tuple((gain - rest).mean(1)),
+        matched_items=matched_items,
+    )
+    found = judge([(claim(matched_control="C", signal="roles"), pairs)])[0]
+    size = 120 // tasks
+    of_items = np.hstack([rng.multinomial(size, np.full(size, 1 / size), 20_000) for _ in range(tasks)])
+    of_seeds = rng.multinomial(5, np.full(5, 0.2), 20_000)
+    above, below = (np.einsum("bn,nm,bm->b", of_seeds, one, of_items, optimize=True) for one in (rest, gain))
+    low, high = np.quantile(above / below, [0.025, 0.975])
+    assert found.share == pytest.approx(rest.mean() / gain.mean())
+    assert (found.share_low, found.share_high) == pytest.approx((low, high), abs=0.06 * (high - low))
+
+
 # --- families --------------------------------------------------------------------------------------------------
 
 
@@ -470,6 +504,16 @@ def test_a_family_can_keep_a_claim_back():
     assert found.verdict == "undecided"
     assert found.ci_low > 0  # type: ignore[operator]
     assert "the correction over 4 claims keeps it back" in found.words
+
+
+@pytest.mark.parametrize(("method", "late"), [("holm", False), ("fdr_bh", True)])
+def test_a_family_is_corrected_as_statsmodels_does(method: str, late: bool):
+    rng = np.random.default_rng(7)
+    pairs = [paired(rng.normal(mean, 0.5, 4), exploratory=late) for mean in (0.3, 1.5, 0.0, 0.9, 0.6)]
+    found = judge([(claim(name=f"H{k}"), one) for k, one in enumerate(pairs)])
+    p = [stats.ttest_1samp(one.deltas, 0).pvalue for one in pairs]
+    assert [one.p for one in found] == pytest.approx(p)
+    assert [one.p_adjusted for one in found] == pytest.approx(multipletests(p, method=method)[1])
 
 
 def test_failed_claims_count_and_make_the_family_incomplete():
