@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from evaluators.significance.claims import Claim
+from evaluators.significance.claims import Claim, Joint
 from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.decision import decide, said_p
 from evaluators.significance.evidence import Rules, gather
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import family_digest, judge
-from evaluators.significance.paired_items import ItemScores, ItemSum, align_items
+from evaluators.significance.paired_items import ItemScores, ItemsError, ItemSum, align_items
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
 
@@ -210,6 +210,11 @@ def test_a_crashed_seed_is_pointed_at():
     found = verdict([0.1, 0.12, 0.09, 0.11, -3.0])
     assert "outlier: seed 4" in found.flags
     assert (found.delta_min, found.delta_max) == pytest.approx((-3.0, 0.12))
+    for last, flags in (
+        (8.5, ()),
+        (9.5, ("outlier: seed 4",)),
+    ):  # the others lie 1 from the median, 3, in the median
+        assert verdict([2, 4, 3, 2, last]).flags == flags
 
 
 def test_selected_seeds_never_confirm():
@@ -300,6 +305,12 @@ def test_a_claim_about_these_items_does_not_sample_them():
     found = judge([(claim(scope="test_set"), pairs)])[0]
     assert (found.test, found.scope) == ("exact sign-flip", "on this test set")
     assert found.v_item is not None
+    open_ = mean_items(5, 100, seed_sd=0.02, item_sd=0.3, noise=0.05, effect=0.02, seed=2)
+    of_set = [judge([(claim(scope="test_set"), replace(open_, items=one))])[0] for one in (open_.items, None)]
+    assert of_set[0].k_more == of_set[1].k_more is not None
+    assert (
+        judge([(claim(), open_)])[0].words == "undecided: more seeds cannot settle this: the test set is too small"
+    )
 
 
 def test_seed_robust_but_item_fragile_is_said():
@@ -382,6 +393,10 @@ def test_one_run_with_items_is_tested_as_one_run():
     assert (found.verdict, found.p) == ("undecided", None)
     assert found.single_run["test"] == "McNemar's test"  # type: ignore[index]
     assert "this single run: McNemar's test, p" in found.sentence
+    lacking = tuple((seed, "control: no finished run") for seed in (2, 3))
+    of_two = replace(with_items(*(np.repeat(arm, 2, 0) for arm in right)), dropped=lacking)
+    assert "runs missing" in judge([(claim(), of_two)])[0].words
+    assert judge([(claim(), of_two)])[0].single_run is None
 
 
 def test_correlations_carry_the_test_of_each_run():
@@ -460,8 +475,16 @@ def test_share_with_items_draws_both_comparisons_alike():
         matched_control=tuple(float(value) for value in halfway.mean(1)),
         matched_items=replace(pairs.items, control=halfway),
     )
-    found = judge([(claim(matched_control="C", signal="roles"), pairs)])[0]
+    declared = claim(matched_control="C", signal="roles")
+    found = judge([(declared, pairs)])[0]
     assert (found.share, found.share_low, found.share_high) == pytest.approx((0.5, 0.5, 0.5))
+    other = tuple(f"other {name}" for name in pairs.items.item_ids)
+    for renamed in ({"item_ids": other}, {"group_ids": other}):
+        with pytest.raises(ItemsError, match="scored on other items"):
+            judge([(declared, replace(pairs, matched_items=replace(pairs.items, control=halfway, **renamed)))])
+    no_scores = replace(pairs, matched_control=None, matched_items=None)
+    with pytest.raises(ValueError, match="claim H1: no scores of the matched control C"):
+        judge([(declared, no_scores)])
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
@@ -493,6 +516,10 @@ def test_share_is_as_uncertain_as_a_bootstrap_over_seeds_and_items(tasks: int):
     low, high = np.quantile(above / below, [0.025, 0.975])
     assert found.share == pytest.approx(rest.mean() / gain.mean())
     assert (found.share_low, found.share_high) == pytest.approx((low, high), abs=0.06 * (high - low))
+    bare, half = (replace(pairs, items=one, matched_items=None) for one in (None, items))  # then over seeds alone
+    by_seed, same = (judge([(claim(matched_control="C", signal="roles"), one)])[0] for one in (bare, half))
+    assert (by_seed.share_low, by_seed.share_high) == (same.share_low, same.share_high)
+    assert by_seed.share_high - by_seed.share_low < found.share_high - found.share_low  # type: ignore[operator]
 
 
 # --- families --------------------------------------------------------------------------------------------------
@@ -804,6 +831,33 @@ def test_equal_deltas_show_nothing_after_the_first_that_differs():
     found = judge([(claim(), pairs)], sequential=Sequential())[0]
     assert found.e_values[:7] == (1.0,) * 7
     assert found.verdict == "undecided"
+
+
+@pytest.mark.parametrize("sequential", [None, Sequential()])
+def test_who_asks_for_one_claim_is_told_what_all_are_told(sequential: Sequential | None):
+    """Of the others only the p values are computed, by a shorter way."""
+    items = mean_items(5, 60, seed_sd=0.02, item_sd=0.2, noise=0.05, effect=0.12)
+    assert items.items is not None
+    lower = replace(items.items, control=items.items.control - 0.05)
+    matched = replace(items, matched_control=tuple(lower.control.mean(1)), matched_items=lower)
+    row = np.random.default_rng(0).normal(size=(2, 1, 60))
+    family = [
+        (claim(name="items"), items),
+        (claim("equivalent", name="same", margin=0.5), items),
+        (claim("not_worse", name="set", margin=0.1, scope="test_set"), items),
+        (claim(name="due", matched_control="C", signal="roles"), matched),
+        (claim(name="frozen"), with_items(*np.repeat(row, 3, 1))),
+        (claim(name="seeds"), paired([0.8, 1.1, 0.6, 0.9])),
+        (
+            Joint(claim="both", all=(claim(name="one"), replace(claim(name="two"), metric="another"))),
+            [items, items],
+        ),
+    ]
+    told = judge(family, sequential=sequential)
+    for declared, _ in family:
+        names = {declared.claim, *(part.claim for part in declared.parts)}
+        for name in names:
+            assert judge(family, sequential=sequential, asked=name) == [one for one in told if one.claim in names]
 
 
 # --- record and words ------------------------------------------------------------------------------------------
