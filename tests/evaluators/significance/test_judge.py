@@ -575,7 +575,8 @@ def test_a_claim_that_was_added_alone_is_corrected_for_itself_alone(expect, decl
 def test_the_declaration_has_a_digest():
     first = family_digest([claim(), claim(name="H2")])
     assert first == family_digest([claim(), claim(name="H2")])
-    assert len({first, family_digest([claim()])}) == 2
+    rules = (None, Sequential(), Sequential(n_max=30), Sequential(tau2=1.0))
+    assert len({first, *(family_digest([claim()], sequential=one) for one in rules)}) == 5
     assert judge([(claim(), paired([0.1, 0.2])), (claim(name="H2"), paired([]))])[0].family_digest == first
 
 
@@ -599,6 +600,25 @@ def test_groups_of_claims_are_corrected_apart():
     ]  # fmt: skip
     assert found[1].verdict == found[4].verdict == "better"
     assert len({v.family_digest for v in found}) == 3
+    late = [(claim(name=f"L{k}", family=k), paired([0.8, 1.1, 0.6], exploratory=True)) for k in "ab"]
+    assert [(v.group, v.family_size) for v in judge([*late, ranking])] == [("a", 2), ("b", 2), ("ranking", 1)]
+
+
+def test_withdrawn_claims_count_as_ever_in_their_own_group():
+    """.0291 is below the level, and three times it is not."""
+    weak = [0.8, 1.1, 0.6]
+    declared = [
+        (claim(family="ranking"), paired(weak)),
+        (claim(name="H2"), paired(weak)),
+        (claim(name="H3"), paired(weak, exploratory=True)),
+    ]
+    found = judge(declared, withdrawn={"ranking": 2})
+    assert [(v.verdict, v.family_size) for v in found] == [("undecided", 3), ("better", 1), ("better", 1)]
+    assert found[0].p_adjusted == pytest.approx(3 * found[0].p)  # type: ignore[operator]
+    told = " (2 of the 3 hypotheses it is corrected with were withdrawn)"
+    assert [told in v.words for v in found] == [told in v.sentence for v in found] == [True, False, False]
+    both = judge(declared, withdrawn={None: 1, "ranking": 2})
+    assert [v.family_size for v in both] == [3, 2, 1]  # an exploratory claim is of no group
 
 
 # --- one question, one answer ----------------------------------------------------------------------------------
