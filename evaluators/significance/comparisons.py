@@ -155,7 +155,7 @@ def _incomplete(arms: Mapping[str, Mapping[int, float | None]], seed: int) -> st
     """Which arm lacks a finite score at this seed and why; empty when the pair is complete."""
     found = {arm: _lacking(table.get(seed)) for arm, table in arms.items()}
     why = {arm: reason for arm, reason in found.items() if reason}
-    if len(why) > 1 and {"treatment", "control"} <= set(why):
+    if {"treatment", "control"} <= set(why):
         return f"both arms: {why['treatment']}"
     return next((f"{arm}: {reason}" for arm, reason in why.items()), "")
 
