@@ -30,6 +30,7 @@ def test_runs_that_differ_in_more_than_declared_do_not_pair():
 def test_an_untrained_arm_has_its_value_at_every_seed():
     pairs = pair({3: 0.5, 7: 0.6}, 0.4)
     assert (pairs.seeds, pairs.control) == ((3, 7), (0.4, 0.4))
+    assert pair({8: 0.5, 1: 0.6}, 0.4).seeds == (1, 8)  # ascending where no order was planned
     assert not pairs.frozen
     assert pair(0.5, 0.4, seeds=[0, 1]).frozen
 

@@ -218,9 +218,11 @@ def test_a_crashed_seed_is_pointed_at():
 
 
 def test_selected_seeds_never_confirm():
-    found = judge([(claim(), paired([0.4, 0.5, 0.3, 0.6, 0.45], selected=True))])[0]
-    assert (found.verdict, found.words) == ("undecided", "exploratory (selected on these seeds)")
-    assert found.p < 0.01  # type: ignore[operator]
+    for late in (False, True):
+        pairs = paired([0.4, 0.5, 0.3, 0.6, 0.45], selected=True, exploratory=late)
+        found = judge([(claim(), pairs)])[0]
+        assert (found.verdict, found.words) == ("undecided", "exploratory (selected on these seeds)")
+        assert found.p < 0.01  # type: ignore[operator]
 
 
 # --- hypotheses ------------------------------------------------------------------------------------------------

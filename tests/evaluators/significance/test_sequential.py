@@ -78,8 +78,8 @@ def test_mirror_scale_and_shift():
     d = np.random.default_rng(4).normal(0.5, 1, size=12)
     assert e_values(-7 * d, 2.0) == pytest.approx(e_values(d, 2.0))
     assert e_values(d + 3, 2.0, null=3.0) == pytest.approx(e_values(d, 2.0))
-    stacked = e_values(np.stack([d, d[::-1]]), 2.0)
-    assert stacked[0] == pytest.approx(e_values(d, 2.0))
+    stacked = e_values(np.stack([d, d[::-1], 1e-14 * d]), 2.0)  # each row beside others of any size
+    assert stacked == pytest.approx(np.stack([e_values(row, 2.0) for row in (d, d[::-1], d)]))
 
 
 def test_anytime_equivalence_is_the_running_interval_inside_the_margin():
