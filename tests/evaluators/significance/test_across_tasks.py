@@ -69,6 +69,21 @@ def test_aso_limits():
     assert aso_violation(a, b) <= aso_bound(a, b, rng) <= 1
 
 
+def test_aso_bound_lies_above_by_the_standard_error_of_a_bootstrap():
+    """By 1.645 of it, the arms resampled apart; the violation by quantiles on a grid of which each step is a part."""
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(1.0, 1.0, size=6), rng.normal(size=5)
+    middles = (np.arange(30) + 0.5) / 30
+    drawn = []
+    for _ in range(3_000):
+        one, other = rng.choice(a, 6), rng.choice(b, 5)
+        gap = np.quantile(other, middles, method="inverted_cdf") - np.quantile(one, middles, method="inverted_cdf")
+        drawn.append((np.maximum(gap, 0) ** 2).sum() / (gap**2).sum())
+    bound, violation = aso_bound(a, b, rng), aso_violation(a, b)
+    assert violation < bound < 1
+    assert bound - violation == pytest.approx(stats.norm.ppf(0.95) * np.std(drawn), rel=0.1)
+
+
 def arms_of(task, seeds=4):
     """Column `task` of X and Y by seed; one seed more in the first task alone."""
     more = {4: 0.99} if task == 0 else {}
@@ -89,6 +104,9 @@ def test_nothing_to_summarise():
     assert summary({"a": arms_of(0)}, "X/Y") is None
     assert summary({"a": arms_of(0, 1), "b": arms_of(1, 1)}, "X/Y") is None
     assert summary({}, "X/Y") is None
+    two = summary({"a": arms_of(0, 2), "b": arms_of(1, 2)}, "X/Y")
+    assert two is not None
+    assert two.seeds == 2
 
 
 def test_many_draws_at_once_are_the_draws_one_by_one():

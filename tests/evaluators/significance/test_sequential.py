@@ -92,6 +92,7 @@ def test_anytime_equivalence_is_the_running_interval_inside_the_margin():
         assert (evidence.p_equivalent(0.5) <= 0.05) == inside
         assert (evidence.p_above(0.1) <= 0.05) == (low > 0.1)
         assert (evidence.p_interval_below(0.1) <= 0.05) == (high < 0.1)
+        assert evidence.p_above(9.0) == evidence.p_below(-9.0) == 1.0
         seen.add(inside)
     assert seen == {True, False}
 
@@ -110,6 +111,7 @@ def test_about_when_it_will_stop():
     assert stop is not None
     assert 11 <= stop <= 15  # the median stop of simulated studies is 12
     assert seeds_until(0.0, 1.0, tau2=2.0, level=0.05, n_max=50) is None
+    assert [seeds_until(1.0, 1.0, tau2=2.0, level=0.05, n_max=most) for most in (stop, stop - 1)] == [stop, None]
 
 
 def test_declaration_is_checked():
