@@ -7,7 +7,7 @@ part of speech. Source: Concept, section 4.5 and appendix B.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -134,15 +134,12 @@ def cross_rows(
     for place, listed in others.items():
         if counts is not None and len(own[place]) != 1:
             continue
-        theirs = _allowed(((sense.concept, sense.definition) for sense in listed), splits, place[0])
-        ours = _allowed(
-            (
-                (identifier, row_text(lexicon.synsets[identifier], lemma))
-                for identifier, lemma in own[place].items()
-                if splits.allow(identifier, (), (lexicon.synsets[identifier].definition,))
-            ),
-            splits,
-            place[0],
+        theirs = _once_each((sense.concept, sense.definition) for sense in listed)
+        told = ((lexicon.synsets[identifier], lemma) for identifier, lemma in own[place].items())
+        ours = _once_each(
+            (synset.id, text)
+            for synset, text in ((synset, row_text(synset, lemma)) for synset, lemma in told)
+            if word_count(text) >= KEPT_WORDS and splits.allow(synset.id, (), (text, synset.definition))
         )
         first, second = capped(len(ours), len(theirs))
         rows += [
@@ -156,17 +153,12 @@ def cross_rows(
 
 def capped(ours: int, theirs: int) -> tuple[int, int]:
     """How many definitions of each side are paired: at most three and three, topped up to six from the longer."""
-    first, second = min(ours, PER_SIDE), min(theirs, PER_SIDE)
-    if first and second:
-        first = min(ours, PER_TERM - second)
-        second = min(theirs, PER_TERM - first)
-    return first, second
+    return min(ours, max(PER_SIDE, PER_TERM - theirs)), min(theirs, max(PER_SIDE, PER_TERM - ours))
 
 
-def _allowed(found: Iterable[tuple[str, str]], splits: Splits, term: str) -> Sequence[tuple[str, str]]:
-    """Concepts and definitions without anything held out, of at least two words, each wording once."""
-    kept: dict[str, str] = {}
+def _once_each(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Concepts and definitions, each definition once, with the first of its concepts."""
+    first: dict[str, str] = {}
     for concept, definition in found:
-        if word_count(definition) >= KEPT_WORDS and splits.allow(concept, (term,), (definition,)):
-            kept.setdefault(definition, concept)
-    return [(concept, definition) for definition, concept in kept.items()]
+        first.setdefault(definition, concept)
+    return [(concept, definition) for definition, concept in first.items()]
