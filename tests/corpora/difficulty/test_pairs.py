@@ -362,6 +362,38 @@ def test_the_offline_judge_has_pairs_of_its_own() -> None:
     assert fingerprint(data) != fingerprint(PairData(path=str(SHARED)))
 
 
+def test_the_offline_judge_shares_no_sentence_with_other_rows_and_has_none_of_msrpar(tmp_path: Path) -> None:
+    """Nor do adapters train on a row of its own. Each reason to leave out a row of its own leaves out some."""
+    pairs = [(f"one cup {row}", f"one dog {row - 20 if 40 <= row < 60 else row}") for row in range(120)]
+    own = {row for row, pair in enumerate(pairs) if int(pair_sha256(*pair)[:8], 16) / 2**32 < 0.3}
+    parts = {
+        "train": pairs,
+        "dev": [("v", pair[0]) for pair in pairs[:10]],
+        "test": [(pair[1], "w") for pair in pairs[10:20]],
+    }
+    folder = tmp_path / "STSBenchmark"
+    folder.mkdir()
+    for part, rows in parts.items():
+        lines = [
+            f"main\t{'MSRpar' if row >= 80 else 'MSRvid'}\t2012\t{row}\t2.5\t{a}\t{b}\n"
+            for row, (a, b) in enumerate(rows)
+        ]
+        (folder / f"sts-{part}.csv").write_text("".join(lines))
+    rest = [pair for row, pair in enumerate(pairs) if row not in own]
+    seen = [{text for pair in part for text in pair} for part in (rest, parts["dev"], parts["test"])]
+    unshared = {row: [row < 80, *(part.isdisjoint(pairs[row]) for part in seen)] for row in sorted(own)}
+    data = PairData(tasks=("stsb",), path=str(tmp_path), judge=STANDIN)
+    learned, task = standin_pairs(data), load_task("stsb", data)
+    assert [*zip(learned.a, learned.b, strict=True)] == [pairs[row] for row, kept in unshared.items() if all(kept)]
+    alone = {kept.index(False) for kept in unshared.values() if kept.count(False) == 1}
+    assert alone == {0, 1, 2, 3}
+    assert [*zip(task.train.a, task.train.b, strict=True)] == rest
+    chosen = for_selection(task)
+    assert {*chosen.train.a}.isdisjoint(chosen.evaluation.a)
+    assert len(chosen.train) + len(chosen.evaluation) == len(rest)
+    assert abs(len(chosen.evaluation) - len(rest) / 3) < 3 * (len(rest) * 2 / 9) ** 0.5  # as if without the judge
+
+
 def write_stsb_as_the_hub_has_it(place: Path, pairs: list[tuple[str, str]]) -> None:
     """Rows without a source, all of them in training; of validation and test one each."""
     from datasets import Dataset, DatasetDict
