@@ -145,7 +145,7 @@ def test_types_are_drawn_uniformly(small: Wordnet, facts: SynsetFacts, rows: lis
     assert all(60 < count < 140 for count in counts.values())
 
 
-def test_switches(small: Wordnet, real: Wordnet, facts: SynsetFacts, pool: NegativePool) -> None:
+def test_switches(small: Wordnet, facts: SynsetFacts, pool: NegativePool) -> None:
     def rules(**changes: object) -> HardNegatives:
         return HardNegatives(facts, pool, NegativeSettings(**changes))  # type: ignore[arg-type]
 

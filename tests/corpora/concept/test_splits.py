@@ -65,6 +65,46 @@ def test_no_held_out_concept_in_training(case: Case) -> None:
     assert all(training_rows(held, nothing, _masked(case)))
 
 
+def _synset(identifier: str, lemma: str, definition: str, uses: int = 0) -> Synset:
+    return Synset(identifier, "n", 3, (lemma,), definition, definition, (uses,), (), None, (), ())
+
+
+def test_what_is_too_short_or_said_of_a_frequent_concept_is_not_drawn() -> None:
+    """The head-holdout asks for three words and goes by use, then by id; the other parts ask for two words beside
+    the term, and for a surface that the head-holdout lacks."""
+    listed = [
+        _synset("1-n", "brief", "two words", 9),
+        _synset("3-n", "Wind-mill", "three words here", 8),
+        _synset("2-n", "earlier", "also three words", 8),
+        _synset("4-n", "rarer", "another three words", 7),
+        _synset("5-n", "wind_mill", "a sense of the first", 1),
+        _synset("6-n", "masked", "masked alone"),
+    ]
+    synsets = {synset.id: synset for synset in listed}
+    masked = {synset.id: synset.definition for synset in listed} | {"6-n": "alone"}
+    splits = split_of(synsets, masked, seed=0, n_hh=2, n_id=9, n_dev=9, dev_apart=True)
+    assert splits.hh == ("2-n", "3-n")
+    assert (set(splits.id), splits.dev) == ({"1-n", "4-n"}, ())
+    assert splits.surfaces == {"brief", "wind mill", "earlier", "rarer"}
+
+
+@pytest.mark.parametrize(
+    ("told", "bare"),
+    [(("A kind of cup!", "a kind of cup"), ("of a", "of b")), (("one", "two"), ("kind, of", "kind of"))],
+)
+def test_dev_shares_no_wording_with_a_test_whichever_is_drawn(
+    told: tuple[str, str], bare: tuple[str, str]
+) -> None:
+    """Of two concepts with one wording, with their terms or without, one is tested and the other is left out."""
+    synsets = {f"{n}-n": _synset(f"{n}-n", f"w{n}", text) for n, text in enumerate(told)}
+    masked = dict(zip(synsets, bare, strict=True))
+    for seed in range(4):
+        apart, mixed = (
+            split_of(synsets, masked, seed=seed, n_hh=0, n_id=1, n_dev=1, dev_apart=part) for part in (True, False)
+        )
+        assert (len(apart.id), len(apart.dev), len(mixed.dev)) == (1, 0, 1)
+
+
 def _masked(case: Case) -> Callable[[Synset, str], str]:
     return lambda synset, lemma: case.masked[synset.id]
 
