@@ -10,7 +10,7 @@ from corpora.sources import spacy_model
 from corpora.store.errors import CorpusError
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def model():
     try:
         return spacy_model.load()
@@ -40,7 +40,7 @@ def model():
         ("", ""),
     ],
 )
-def test_by_parse(text, negated):
+def test_by_parse(text, negated, model):
     assert list(by_parse([text])) == [negated]
 
 

@@ -50,10 +50,36 @@ def test_the_rules_disagree_on_sound_short_sentences():
         ("He ran home.", "he ran  home", {"identical"}),
         ("He ran home to her.", "He ran home [UNK] now.", {"unk"}),
         ("He ran home to her.", "He ran", {"short"}),
+        ("He ran home then.", "He ran", set()),  # half the words are no short rest
+        ("He ran home.", "ran, home.", {"punct"}),  # as many marks as words
+        ("He ran home.", "!", {"punct", "short", "detached"}),
+        ("one two three four five six seven", "one up on to by at in", {"detached"}),  # 1 of 7 is below .15
+        ("one two three four five six", "one up on to by at", set()),
+        ("He ran home to her up.", "go up go up go up", {"repeat"}),  # 2 of 6 words are different
+        ("He ran home to her up.", "go up on go up on", set()),
+        ("He ran up to her.", "go up go up go", set()),  # too short to tell
+        ("He ran up to her.", "go up up up", {"repeat"}),
+        ("He ran up to her.", "up up go up up", set()),
     ],
 )
 def test_each_flag(sentence, negative, flags):
     assert raised(sentence, negative) - {"authors"} == flags
+
+
+@pytest.mark.parametrize(
+    ("negative", "fails"),
+    [
+        ("", True),
+        ("  ", True),
+        ("plain", False),
+        ("a, b, c, d e f g h", True),  # 3 marks and 7 blanks
+        ("a, b, c, d e f g h i", False),
+        ("a, " * 16 + "ab", True),
+        ("a, " * 16 + "abc", False),  # 51 letters are no short text
+    ],
+)
+def test_the_released_codes_rule(negative, fails):
+    assert ("authors" in raised("He ran home to her.", negative)) is fails
 
 
 def test_overlaps_of_paraphrases():
