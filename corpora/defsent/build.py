@@ -26,11 +26,10 @@ def build_rows(data: DefsentData) -> Split:
     A row that repeats is left out, by word and definition over all sources, unless it is to be kept. DefSent
     writes its training file word by word too, which is what `order: file` goes through.
     """
-    repeats = "oxford" in data.sources if data.dedupe_definitions is None else not data.dedupe_definitions
     seen: set[tuple[str, str]] = set()
     by_key: dict[str, list[tuple[str, str, Sourced]]] = defaultdict(list)
     for row in sourced(data):
-        if (row.word, row.definition) in seen and not (repeats and row.source == "oxford"):
+        if (row.word, row.definition) in seen and (row.source != "oxford" or data.dedupe_definitions):
             continue
         seen.add((row.word, row.definition))
         key = normalised(row.word) if data.split_key == "normalised" else row.word

@@ -102,13 +102,15 @@ def test_shared_definitions_leave_training_or_evaluation_or_stay(data: DefsentDa
         train = set(corpus.rows["train"].definitions.take(kept))
         return sum(text in train for split in ("dev", "test") for text in corpus.rows[split].definitions)
 
-    found = {}
+    found, repeated = {}, {}
     for rule in ("keep", "drop_from_train", "drop_from_eval"):
         corpus = load(replace(data, text_overlap=rule))
         every = {name: np.zeros(len(rows), np.int64) for name, rows in corpus.rows.items()}  # all words are pieces
         kept = kept_rows(corpus, every)
         found[rule] = (shared(corpus, kept.rows), kept.dropped, sum(map(len, corpus.rows.values())))
+        repeated[rule] = sum(kept.repeated.values())
     assert found["keep"][0] > 0
+    assert repeated == dict.fromkeys(("keep", "drop_from_train"), found["keep"][0]) | {"drop_from_eval": 0}
     assert found["drop_from_train"][0] == found["drop_from_eval"][0] == 0
     assert found["drop_from_train"][1] > 0 == found["keep"][1]
     assert found["drop_from_eval"][2] < found["keep"][2]
@@ -161,9 +163,17 @@ def test_what_no_source_reads_is_refused(fields: dict[str, object], said: str):
 
 
 def test_a_dictionary_too_small_to_split(tmp_path: Path, own_cache: Path):
-    tiny = "Jug \\Jug\\, n.\n   A deep vessel.\n"
-    with pytest.raises(CorpusError, match="hold 1 words"):
-        load(DefsentData(sources=("gcide",), gcide=str(dictionary(tmp_path, tiny))))
+    """Ten words are one for dev and one for the test."""
+
+    def keys(count: int) -> dict[str, int]:
+        entries = [f"{first}ord \\{first}ord\\, n.\n   A deep vessel.\n" for first in "BCDFGHJKLM"[:count]]
+        place = dictionary(tmp_path / str(count), "\n".join(entries))
+        rows = load(DefsentData(sources=("gcide",), gcide=str(place))).rows
+        return {name: len(set(part.keys)) for name, part in rows.items()}
+
+    with pytest.raises(CorpusError, match=r"hold 9 words\n  accepted: at least 10"):
+        keys(9)
+    assert keys(10) == {"train": 8, "dev": 1, "test": 1}
 
 
 @pytest.fixture(scope="module")

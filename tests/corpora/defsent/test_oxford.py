@@ -54,6 +54,17 @@ def test_copies_stay_and_are_trained_on_unless_a_study_says_otherwise(tmp_path: 
     assert (kept.text_overlap, DefsentData().overlap) == ("keep", "drop_from_train")
 
 
+@pytest.mark.parametrize(("split_key", "keys"), [("normalised", {"cup"}), ("surface", {"Cup", "cup", "cúp"})])
+def test_what_is_one_word_to_the_split(split_key: str, keys: set[str], tmp_path: Path, own_cache: Path):
+    folder = oxford(tmp_path / "oxford")
+    with (folder / "train.txt").open("a") as file:
+        file.writelines(line(word, 1, "a vessel") for word in ("Cup", "cup", "cúp"))
+    rows = load(DefsentData(sources=("oxford",), oxford=str(folder), split_key=split_key)).rows
+    key_of = {word: key for part in rows.values() for word, key in zip(part.words, part.keys, strict=True)}
+    assert {key_of[word] for word in ("Cup", "cup", "cúp")} == keys
+    assert key_of["word7"] == "word7"
+
+
 def test_a_line_of_another_form_is_named(tmp_path: Path, own_cache: Path):
     folder = oxford(tmp_path / "oxford")
     with (folder / "valid.txt").open("a") as file:
