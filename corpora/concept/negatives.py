@@ -198,18 +198,17 @@ class HardNegatives:
     ) -> Negative | None:
         """The definition of another concept: draws a group uniformly, then one of its concepts.
 
-        Draws again for the concept itself, a shared surface with it or the term, or an equal definition. None
+        Draws again for one that shares a surface, as the concept does with itself, or an equal definition. None
         after 16 draws.
         """
-        surface = norm(term)
-        own = self.facts.surfaces[concept]
+        surface, own = norm(term), self.facts.surfaces[concept]
         for attempt in range(ATTEMPTS):
             number, group = divmod(keyed(self.settings.seed, rule, concept, surface, attempt), len(groups))
             if not groups[group]:
                 continue
             other = groups[group][number % len(groups[group])]
             text, surfaces = self.pool.text[other], self.facts.surfaces[other]
-            if other != concept and text != definition and own.isdisjoint(surfaces) and surface not in surfaces:
+            if text != definition and own.isdisjoint(surfaces):
                 return Negative(rule, kind, text)
         return None
 

@@ -230,9 +230,9 @@ def test_tested_terms_are_written_as_training_has_them(
     spelt = [
         eval_split(
             "id",
-            [next(iter(capital))],
+            list(capital)[:2],
             capital,
-            dict.fromkeys(capital, "a bay"),
+            {**dict.fromkeys(capital, "bay"), next(iter(capital)): "a bay"},
             SynsetFacts(small),
             NegativeSettings(),
             None,
@@ -242,6 +242,15 @@ def test_tested_terms_are_written_as_training_has_them(
     ]
     assert [split.terms for split in spelt] == [("half moon bay",), ("Half-Moon Bay",)]
     assert [{row.term for row in split.stress} for split in spelt] == [{"half moon bay"}, {"Half-Moon Bay"}]
+    assert {split.definitions for split in spelt} == {("a bay",)}  # the other concept keeps a single word
+    proper = {
+        identifier: replace(synset, lemmas=tuple(map(str.capitalize, synset.lemmas)))
+        for identifier, synset in small.synsets.items()
+    }
+    for written, how in (("as-written", str.capitalize), ("normalised", str.lower)):
+        data = replace(small_data, test_surfaces=written)
+        built = build_concept(data, replace(small, synsets=proper))
+        assert all(term == how(term) for split in built.splits.values() for term in split.terms)
     assert fingerprint(replace(small_data, test_surfaces="normalised")) == fingerprint(small_data)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from corpora.concept.build import training_rows
+from corpora.concept.build import build_concept, training_rows
 from corpora.concept.data import ConceptData
 from corpora.concept.masking import irregular_of, masker, pattern_of
 from corpora.concept.records import RULES
@@ -16,7 +17,9 @@ from corpora.concept.splits import Splits, split_of, surfaces_of, wordings_of
 from corpora.concept.tables import BuiltCorpus
 from corpora.concept.views import definition_rows, synonym_rows
 from corpora.sources.texts import norm, normdef, word_count
-from corpora.sources.wordnet import Synset, Wordnet
+from corpora.sources.wordnet import Synset, Wordnet, read
+from corpora.sources.wordnet_files import WordnetFiles
+from tests.corpora.conftest import SMALL_EXCEPTIONS, Entry, small_entries, write_wordnet
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,22 @@ def test_no_held_out_wording_in_training(case: Case) -> None:
     for split in case.corpus.splits.values():
         assert trained.isdisjoint(map(normdef, split.definitions))
     assert trained.isdisjoint(case.splits.wordings)
+
+
+def test_an_edit_that_says_a_held_out_definition_is_dropped(tmp_path: Path) -> None:
+    """Of two definitions that an antonym tells apart the more frequent concept's is held out."""
+    told = [Entry("held", "n", 6, ("held",), "a hot room of old", tags=99)]
+    told += [
+        Entry("kept", "n", 6, ("kept",), "a cold room of old"),
+        Entry("free", "n", 6, ("free",), "a cold cup"),
+    ]
+    write_wordnet(tmp_path, [*small_entries(), *told], SMALL_EXCEPTIONS)
+    data = ConceptData(wordnet=str(tmp_path), n_hh=1, n_id=0, n_dev=0)
+    corpus = build_concept(data, read(WordnetFiles(tmp_path)))
+    assert corpus.splits["hh"].definitions == ("a hot room of old",)
+    flipped = {corpus.texts[index] for index in corpus.negatives.texts.values[corpus.negatives.rule == 0]}
+    assert "a hot cup" in flipped
+    assert "a hot room of old" not in corpus.texts
 
 
 def test_training_negatives_come_from_train_definitions(case: Case) -> None:
