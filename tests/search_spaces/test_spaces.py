@@ -63,6 +63,13 @@ def test_the_papers_defaults_lie_inside(family: str) -> None:
     assert settings_at(space_of(family), defaults, point) == defaults
 
 
+@pytest.mark.parametrize(
+    "outside", [{"margin": 0.2}, {"learning_rate": 1e-3}, {"margin": 0.2, "weight_decay": 1.0}]
+)
+def test_settings_outside_of_any_range_are_no_point(outside: dict[str, float]) -> None:
+    assert default_point(space_of("cale"), settings_of("cale")(**outside)) is None
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> None:
     defining = importlib.import_module(f"trainers.{family}.settings").defining
