@@ -33,6 +33,19 @@ def test_a_table_of_items_and_figures(tmp_path: Path) -> None:
     assert (found["loss"].scores, found["loss"].items) == ([0.25], [])
 
 
+def test_which_way_is_better_is_written_in_words_or_digits(tmp_path: Path) -> None:
+    rows = "".join(f"m{n},1,{said}\n" for n, said in enumerate(("true", "1", "FALSE", "0", "", "True")))
+    found = read_scores(written(tmp_path, "metric,score,larger_is_better\n" + rows))
+    assert [column.larger_is_better for column in found.values()] == [
+        {True},
+        {True},
+        {False},
+        {False},
+        set(),
+        {True},
+    ]
+
+
 def test_all_forms_say_the_same(tmp_path: Path) -> None:
     import csv
     import json
@@ -81,6 +94,12 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
             r"row 1: item = '\\ud800'\n  accepted: a text",
         ),
         ("scores.json", '{"\\udfff": 1}', r"row 1: metric = '\\udfff'\n  accepted: a text"),
+        (
+            "scores.json",
+            '[{"metric": "a", "score": 1}, {"metric": "b"}]',
+            "lacks the column score; it has 'metric'",
+        ),
+        ("scores.json", '[{"metric": "a", "score": 1, "seed": 0}]', "has a column 'seed'"),
         ("scores.json", "3", "neither a list of objects"),
         ("scores.json", "[{", "cannot be read"),
         ("scores.json", "[" * 100_000, "cannot be read"),
