@@ -59,6 +59,14 @@ def write_sts(folder: Path) -> None:
     (folder / "sts-test.csv").write_text(line.format("1.0", "f", "g") * 3)
 
 
+def write_sts13(root: Path) -> None:
+    year = root / "STS" / "STS13-en-test"
+    year.mkdir(parents=True)
+    for subset in ("FNWN", "headlines", "OnWN"):
+        (year / f"STS.input.{subset}.txt").write_text(f"b\tsomething of {subset}\nx {subset}\ty\n")
+        (year / f"STS.gs.{subset}.txt").write_text("5\n2.5\n")
+
+
 def test_sts_lines(tmp_path: Path) -> None:
     """Graded 0-5 to 0-1, quotes kept, stray blanks dropped, licence columns ignored; test only where declared."""
     write_sts(tmp_path / "STSBenchmark")
@@ -363,7 +371,7 @@ def test_the_offline_judge_has_pairs_of_its_own() -> None:
 
 
 def test_the_offline_judge_shares_no_sentence_with_other_rows_and_has_none_of_msrpar(tmp_path: Path) -> None:
-    """Nor do adapters train on a row of its own. Each reason to leave out a row of its own leaves out some."""
+    """Nor do adapters of STS-B and of a year train on a row of its own. Each reason to leave out a row of its own leaves out some."""
     pairs = [(f"one cup {row}", f"one dog {row - 20 if 40 <= row < 60 else row}") for row in range(120)]
     own = {row for row, pair in enumerate(pairs) if int(pair_sha256(*pair)[:8], 16) / 2**32 < 0.3}
     parts = {
@@ -383,11 +391,13 @@ def test_the_offline_judge_shares_no_sentence_with_other_rows_and_has_none_of_ms
     seen = [{text for pair in part for text in pair} for part in (rest, parts["dev"], parts["test"])]
     unshared = {row: [row < 80, *(part.isdisjoint(pairs[row]) for part in seen)] for row in sorted(own)}
     data = PairData(tasks=("stsb",), path=str(tmp_path), judge=STANDIN)
-    learned, task = standin_pairs(data), load_task("stsb", data)
+    write_sts13(tmp_path)
+    learned, task, year = standin_pairs(data), load_task("stsb", data), load_task("sts13", data)
     assert [*zip(learned.a, learned.b, strict=True)] == [pairs[row] for row, kept in unshared.items() if all(kept)]
     alone = {kept.index(False) for kept in unshared.values() if kept.count(False) == 1}
     assert alone == {0, 1, 2, 3}
     assert [*zip(task.train.a, task.train.b, strict=True)] == rest
+    assert [*zip(year.train.a, year.train.b, strict=True)] == rest
     chosen = for_selection(task)
     assert {*chosen.train.a}.isdisjoint(chosen.evaluation.a)
     assert len(chosen.train) + len(chosen.evaluation) == len(rest)
@@ -421,6 +431,14 @@ def test_the_offline_judge_learns_nothing_of_mrpc_from_rows_without_a_source(tmp
     assert {text[:4] for text in standin_pairs(alone).a} == {"He s", "one "}
     assert {text[:4] for text in standin_pairs(both).a} == {"one "}
     assert "mrpc" not in seen_by_judge(both)
+    (tmp_path / "mrpc" / "test.jsonl").write_text(
+        "".join(
+            json.dumps({"sentence1": f"last {row}", "sentence2": f"One dog, {row}!", "label": 1}) + "\n"
+            for row in range(30)
+        )
+    )
+    tested = PairData(tasks=("stsb", "mrpc"), path=str(tmp_path), judge=STANDIN, final_eval=("mrpc",))
+    assert standin_pairs(tested).a == tuple(text for text in standin_pairs(both).a if int(text.split()[-1]) >= 30)
 
 
 def test_an_stsb_that_leaves_the_offline_judge_no_row_is_refused(tmp_path: Path) -> None:
@@ -514,13 +532,10 @@ def test_a_year_trains_on_the_rows_of_stsb_that_share_no_sentence_with_it(tmp_pa
     write_sts(tmp_path / "STSBenchmark")
     with (tmp_path / "STSBenchmark" / "sts-train.csv").open("a") as file:
         file.write("main\tMSRvid\t2012\t0002\t3\tSomething of ONWN .\tq\n")
-    year = tmp_path / "STS" / "STS13-en-test"
-    year.mkdir(parents=True)
-    for subset in ("FNWN", "headlines", "OnWN"):
-        (year / f"STS.input.{subset}.txt").write_text(f"b\tsomething of {subset}\nx {subset}\ty\n")
-        (year / f"STS.gs.{subset}.txt").write_text("5\n2.5\n")
+        file.write("main\tMSRvid\t2012\t0003\t3\tr\tY!\n")
+    write_sts13(tmp_path)
     task = load_task("sts13", PairData(path=str(tmp_path)))
-    assert task.train.a == ('A "plane" lands.',)  # of the others one holds b, the other a sentence in capitals
+    assert task.train.a == ('A "plane" lands.',)  # of the others one holds b, one a sentence in capitals, one y
     assert task.evaluation.gold.tolist() == [1.0, 0.5] * 3
     with pytest.raises(CorpusError, match="STS14 not found"):
         load_task("sts14", PairData(path=str(tmp_path)))
