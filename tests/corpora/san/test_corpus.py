@@ -14,7 +14,7 @@ from corpora.san.generate import rows
 from corpora.san.lexicon_sources import lexicon, rewriter
 from corpora.san.recipe import SetRecipe
 from corpora.san.records import NONE
-from corpora.san.sentences import digest, read
+from corpora.san.sentences import digest, read, wordnet_texts
 from corpora.san.set_report import report, shown
 from corpora.sources import spacy_model
 from corpora.store.errors import CorpusError
@@ -40,6 +40,28 @@ def data(file: str, small_folder: Path, own_cache: Path, monkeypatch: pytest.Mon
 def test_a_file_of_lines(file):
     assert read(file).texts == [*LINES, "one two"]
     assert read(file).entailed is None
+
+
+def test_chosen_sentences_have_the_wanted_lengths_and_a_sample_depends_on_their_texts(data, tmp_path):
+    place = tmp_path / "more.txt"
+
+    def chosen(lines: list[str], **given: int) -> list[str]:
+        place.write_text("\n".join(lines))
+        return selected(data(sentences=str(place), **given)).texts
+
+    lines = [" ".join(["word"] * count) for count in range(1, 10)]
+    assert chosen(lines, least_words=3, most_words=6) == lines[2:6]
+    lines = [f"sentence number {number}" for number in range(40)]
+    few, many, turned = chosen(lines, sample=5), chosen(lines, sample=20), chosen(lines[::-1], sample=20)
+    assert (len(few), len(many)) == (5, 20)
+    assert set(few) < set(many) == set(turned)
+    assert many == [line for line in lines if line in many] != lines[:20]
+
+
+def test_texts_of_wordnet_have_four_words(small):
+    texts = list(wordnet_texts(small))
+    assert {"put letters on paper", "have in a hand and not let go"} <= set(texts)
+    assert {"of high warmth", "like frozen water", "a cold room"}.isdisjoint(texts)
 
 
 def test_a_lexicon_in_a_file(data, tmp_path):
