@@ -106,6 +106,7 @@ def test_semantoneg(tmp_path: Path) -> None:
         ("{", "accepted: an object with idx"),
         ("[" * 100_000, "accepted: an object with idx"),
         (json.dumps(CONTRAST | {"label": 3}), "label 3 of 3"),
+        (json.dumps(CONTRAST | {"label": -1}), "label -1 of 3"),
     ):
         write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", odd)
         with pytest.raises(CorpusError, match=f"line 1: .*{said}|line 1: {said}|(?s:line 1.*{said})"):

@@ -48,14 +48,23 @@ def test_sst2_trec_and_mrpc(tmp_path: Path) -> None:
     write(tmp_path / "TREC" / "TREC_10.label", "NUM:dist How far ?")
     header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     for split in ("train", "test"):
-        write(tmp_path / "MRPC" / f"msr_paraphrase_{split}.txt", header, '1\t7\t8\ta "b c\td', "0\t7\t9\ta\te f")
+        write(
+            tmp_path / "MRPC" / f"msr_paraphrase_{split}.txt",
+            header,
+            '1\t7\t8\ta "b c\td',
+            "0\t7\t9\tb\tg h i",
+            "0\t7\t9\ta\te f",
+        )
     sst = senteval.read("SST2", path=str(tmp_path))
     assert list(sst) == ["train", "dev", "test"]
     assert (sst["dev"].sides, sst["dev"].labels.tolist()) == ((("dull", "a fine film"),), [0, 1])
     trec = senteval.read("TREC", path=str(tmp_path))
     assert (trec["train"].sides, trec["train"].labels.tolist()) == ((("What is it ?", "Who : me ?"),), [0, 3])
     mrpc = senteval.read("MRPC", path=str(tmp_path))
-    assert (mrpc["test"].sides, mrpc["test"].labels.tolist()) == ((("a", 'a "b c'), ("e f", "d")), [0, 1])
+    assert (mrpc["test"].sides, mrpc["test"].labels.tolist()) == (
+        (("a", "b", 'a "b c'), ("e f", "g h i", "d")),
+        [0, 0, 1],
+    )
     assert senteval.fingerprint(mrpc) != senteval.fingerprint(trec)
 
 

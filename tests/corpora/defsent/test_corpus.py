@@ -102,18 +102,20 @@ def test_shared_definitions_leave_training_or_evaluation_or_stay(data: DefsentDa
         train = set(corpus.rows["train"].definitions.take(kept))
         return sum(text in train for split in ("dev", "test") for text in corpus.rows[split].definitions)
 
-    found, repeated = {}, {}
+    found, repeated, trained = {}, {}, set()
     for rule in ("keep", "drop_from_train", "drop_from_eval"):
         corpus = load(replace(data, text_overlap=rule))
         every = {name: np.zeros(len(rows), np.int64) for name, rows in corpus.rows.items()}  # all words are pieces
         kept = kept_rows(corpus, every)
         found[rule] = (shared(corpus, kept.rows), kept.dropped, sum(map(len, corpus.rows.values())))
         repeated[rule] = sum(kept.repeated.values())
+        trained.add(tuple(corpus.rows["train"].ids))
     assert found["keep"][0] > 0
     assert repeated == dict.fromkeys(("keep", "drop_from_train"), found["keep"][0]) | {"drop_from_eval": 0}
     assert found["drop_from_train"][0] == found["drop_from_eval"][0] == 0
     assert found["drop_from_train"][1] > 0 == found["keep"][1]
     assert found["drop_from_eval"][2] < found["keep"][2]
+    assert len(trained) == 1  # only the trainer leaves out training rows, by its vocabulary
 
 
 def test_training_rows_that_name_their_word_can_be_left_out(tarn_and_mere: Path, own_cache: Path):

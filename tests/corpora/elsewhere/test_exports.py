@@ -113,6 +113,7 @@ def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
         ),
         (RUNS.replace(",", "\t"), "parted by tabs"),
         ("params.loss,params.seed,note\nmnrl,0,good\n", "has no column of numbers"),
+        ("params.loss,params.seed,acc,crashed\nmnrl,0,nan,\n", "has no column of numbers"),
         ("params.loss,params.seed,acc\n,0,1\n", r"row 1: params\.loss is empty"),
         ("params.loss,params.seed,acc\n", "holds no row"),
         (
