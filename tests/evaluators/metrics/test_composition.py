@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 
 from evaluators.metrics.composition import distortion, folds, operator_residuals
 
@@ -33,7 +37,33 @@ def test_a_fold_holds_whole_groups_and_depends_on_names_alone() -> None:
     assert set(fold) == set(range(5))
     assert all(len(set(fold[[name == one for name in BY_HEAD]])) == 1 for one in set(BY_HEAD))
     assert folds(BY_HEAD[::-1]).tolist() == fold[::-1].tolist()
-    assert np.bincount(folds([f"h{h}" for h in range(20)])).tolist() == [4] * 5
+    names = [f"h{h}" for h in range(20)]
+    order = sorted(names, key=lambda name: hashlib.blake2b(f"fold|{name}".encode(), digest_size=8).hexdigest())
+    assert folds(names).tolist() == [order.index(name) % 5 for name in names]
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2, 0.5, 1.0, 2.0])
+def test_the_operator_is_scikit_learns_ridge_with_its_penalty_from_inner_folds(noise: float) -> None:
+    """Few phrases and much noise ask for a large penalty, little noise for a small one."""
+    rows = DRAWS.permutation(240)[:60]
+    parts, groups = PARTS[rows] * 0.3 + 1.0, np.array([BY_HEAD[row] for row in rows])
+    phrases = parts @ DRAWS.normal(size=(12, 6)) + noise * DRAWS.normal(size=(60, 6)) - 2.0
+
+    def split(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        fold = folds(groups[rows].tolist())
+        return [(rows[fold != out], rows[fold == out]) for out in range(5)]
+
+    def left(penalty: float, seen: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        return phrases[asked] - Ridge(penalty).fit(parts[seen], phrases[seen]).predict(parts[asked])
+
+    found = operator_residuals(parts, phrases, groups.tolist())
+    for seen, unseen in split(np.arange(60)):
+        errors = {
+            penalty: sum((left(penalty, *inner) ** 2).sum() for inner in split(seen))
+            for penalty in (0.03, 0.1, 0.3, 1.0, 3.0)
+        }
+        best = min(errors, key=errors.__getitem__)
+        np.testing.assert_allclose(found[unseen], left(best, seen, unseen), atol=1e-9)
 
 
 def test_a_word_that_only_its_own_phrases_tell_is_not_told_when_it_is_left_out() -> None:
@@ -56,6 +86,32 @@ def test_distortion_of_a_head_that_is_not_changed() -> None:
     assert found["mean"] == residual.mean() < 0.1
     assert found["r2"] > 0.98
     assert found["mean"] <= found["p95"] <= found["max"]
+
+
+def test_distortion_row_by_row() -> None:
+    """Every figure once more from its definition, on rows of any length; float32 comes out in float64."""
+    given = DRAWS.normal(size=(4, 240, 6)).astype(np.float32) + np.float32(0.4)
+    found, residual = distortion(*given, BY_HEAD, BY_MODIFIER)
+    m, h, mh, said = (
+        np.array([row / np.sqrt(sum(v * v for v in row)) for row in rows.astype(float)]) for rows in given
+    )
+    parts = np.array([[*a, *b] for a, b in zip(m, h, strict=True)])
+    left, other = (operator_residuals(parts, mh, groups) for groups in (BY_HEAD, BY_MODIFIER))
+    lengths = [np.linalg.norm(row) for row in left]
+    middle = [(a + b) / np.linalg.norm(a + b) for a, b in zip(m, h, strict=True)]
+    delta = [np.linalg.norm(a - b) for a, b in zip(mh, said, strict=True)]
+    assert residual.tolist() == pytest.approx(lengths)
+    assert found == pytest.approx({
+        "mean": np.mean(lengths),
+        "p95": np.percentile(lengths, 95),
+        "max": max(lengths),
+        "by_modifier": np.mean([np.linalg.norm(row) for row in other]),
+        "r2": r2_score(mh, mh - left, multioutput="variance_weighted"),
+        "head_only": np.mean([np.linalg.norm(a - b) for a, b in zip(mh, h, strict=True)]),
+        "sum": np.mean([np.linalg.norm(a - b) for a, b in zip(mh, middle, strict=True)]),
+        "delta": np.mean(delta),
+        "delta_max": max(delta),
+    })  # fmt: skip
 
 
 def test_a_paraphrase_is_no_further_than_residual_and_delta() -> None:
