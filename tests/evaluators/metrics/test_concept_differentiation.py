@@ -18,6 +18,8 @@ from evaluators.metrics.concept_differentiation import (
     metric_names,
     one_lemma_one_concept,
     pair_scores,
+    ranking_names,
+    ranking_scores,
 )
 from evaluators.metrics.item_metrics import aggregate
 
@@ -109,8 +111,9 @@ def test_figures_are_declared_and_made_of_their_items():
         *pair_scores("spcd/test", named(10), DISTANCES, CATEGORY, 0.45),
         *distance_scores(named(10), DISTANCES, CATEGORY),
         *baseline_scores(CATEGORY),
+        *ranking_scores("spcd/ranking", named(10), DISTANCES, CATEGORY),
     ]
-    declared = metric_names("spcd/test") | DISTANCE_METRICS | BASELINE_METRICS
+    declared = metric_names("spcd/test") | DISTANCE_METRICS | BASELINE_METRICS | ranking_names("spcd/ranking")
     assert {score.metric: score.larger_is_better for score in scores} == declared
     for score in scores:
         if score.aggregate is not None:
@@ -140,7 +143,9 @@ def test_figures_without_pairs_are_left_out():
     assert found.keys() == {
         *("ba_all", "f1_all", "ba_sl", "f1_sl", "acc_sc_sl", "acc_dc_sl", "recall_pos", "recall_neg")
     }
-    assert baseline_scores(np.array([0, 2])) == []
+    for missing in range(4):
+        assert baseline_scores(np.delete(np.arange(4), missing)) == []
+    assert len(baseline_scores(np.arange(4))) == 4
 
 
 def test_distances_by_category():
@@ -149,9 +154,24 @@ def test_distances_by_category():
     assert found["spcd/dist_mean_sc_sl"].values == pytest.approx([0.1, 0.5, 0.3])
     assert found["spcd/dist_mean_sc_sl"].value == pytest.approx(0.3)
     assert found["spcd/dist_q50_dc_sl"].value == pytest.approx(0.7)
-    assert found["spcd/dist_q25_dc_dl"].value == pytest.approx(0.15 + 0.65 / 4)
+    for number, short in enumerate(("sc_sl", "sc_dl", "dc_sl", "dc_dl")):
+        values = DISTANCES[number == CATEGORY]
+        for percent in (5, 25, 50, 75, 95):
+            expected = np.quantile(values, percent / 100)
+            assert found[f"spcd/dist_q{percent:02d}_{short}"].value == pytest.approx(expected)
+    assert found["spcd/dist_spread"].value == pytest.approx((0.15 + 0.8) / 2 - 0.3)  # DC/DL less SC/SL
     assert not found["spcd/dist_mean_sc_dl"].larger_is_better
     assert found["spcd/dist_mean_dc_sl"].larger_is_better
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_a_category_without_pairs_has_no_distances(missing):
+    """And without SC/SL or DC/DL there is no spread."""
+    held = missing != CATEGORY
+    found = {score.metric for score in distance_scores(named(held.sum()), DISTANCES[held], CATEGORY[held])}
+    lost = ("sc_sl", "sc_dl", "dc_sl", "dc_dl")[missing]
+    left = {name for name in DISTANCE_METRICS if not name.endswith(lost)}
+    assert found == left - ({"spcd/dist_spread"} if missing in (0, 3) else set())
 
 
 def test_one_lemma_one_concept_on_table_8():
