@@ -1,6 +1,7 @@
 """Metrics against scipy and scikit-learn, by hand where those have no opinion."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from evaluators.metrics.item_metrics import (
     hits,
     mid_ranks,
     pearson,
+    placements,
     reciprocal,
     roc_auc,
     score_of_items,
@@ -51,6 +53,20 @@ def test_auc_is_scikit_learns_and_flips_with_the_labels(column):
 
 
 @given(COLUMN)
+def test_placements_are_shares_of_the_other_class(column):
+    """Their mean over the items of either label is the AUC."""
+    scores, labels = column
+    if len(set(labels)) < 2:
+        return
+    placed = placements(scores, labels)
+    for score, label, place in zip(scores, labels, placed, strict=True):
+        ahead = (score - scores[labels != label]) * (1 if label else -1)
+        assert place == pytest.approx(((ahead > 0) + (ahead == 0) / 2).mean())
+    for label in (0, 1):
+        assert placed[labels == label].mean() == pytest.approx(roc_auc(scores, labels))
+
+
+@given(COLUMN)
 def test_correlations_are_scipys(column):
     values, other = column[0], column[1] + np.arange(len(column[0])) % 3
     if np.ptp(values) == 0 or np.ptp(other) == 0:
@@ -67,6 +83,15 @@ def test_a_correlation_does_not_rest_on_where_zero_is():
     steps, other = np.array([0.0, 2, 2, 4, 8, 6, 4]), np.array([0.3, -1.2, 0.4, 0.1, 2.0, 0.7, -0.2])
     assert pearson(steps + 2.0**53, other) == pytest.approx(pearson(steps, other), abs=1e-12)
     assert pearson(other, steps - 2.0**53) == pytest.approx(pearson(steps, other), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_line_correlates_perfectly_and_not_more(seed):
+    """Rounding alone would make it 1.0000000000000002 for some."""
+    x = np.random.default_rng(seed).normal(size=(10, 20))
+    for row in x:
+        assert 1 - 1e-12 < pearson(row, 3 * row + 1) <= 1
+        assert -1 <= pearson(row, 1 - 3 * row) < 1e-12 - 1
 
 
 @given(COLUMN)
@@ -108,10 +133,46 @@ def test_what_cannot_be_scored_is_refused():
         aggregate("median", np.array([1.0]), np.array([1.0]))
     with pytest.raises(ValueError, match="0 or 1"):
         roc_auc(np.array([0.1, 0.2]), np.array([1, 2]))
-    with pytest.raises(ValueError, match="one length"):
-        pearson(np.array([0.1, 0.2]), np.array([1.0]))
-    with pytest.raises(ValueError, match="not finite"):
-        spearman(np.array([0.1, math.nan]), np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("metric", [pearson, spearman, roc_auc, balanced_accuracy, f1])
+def test_columns_that_do_not_belong_together_are_refused(metric):
+    column = np.array([0.0, 1.0])
+    for wrong in (np.array([1.0]), np.array([1.0, 0.0, 1.0]), np.float64(1.0)):
+        with pytest.raises(ValueError, match=r"two columns of one length, not \(2,\) and \("):
+            metric(column, wrong)
+    with pytest.raises(ValueError, match=r"one length, not \(2, 2\) and \(2, 2\)"):
+        metric(np.eye(2), np.eye(2))
+    for bad in (math.nan, math.inf):
+        for columns in ((column, np.array([0.0, bad])), (np.array([bad, 1.0]), column)):
+            with pytest.raises(ValueError, match="not finite"):
+                metric(*columns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "gold"),
+    [
+        ("pearson", [1, 1, 1], [1, 2, 3]),
+        ("pearson", [1, 2, 3], [1, 1, 1]),
+        ("spearman", [1, 1, 1], [1, 2, 3]),
+        ("spearman", [1], [1]),
+        ("auc", [0.1, 0.2], [1, 1]),
+        ("auc", [0.1, 0.2], [0, 0]),
+        ("balanced_accuracy", [0, 1], [1, 1]),
+        ("balanced_accuracy", [0, 1], [0, 0]),
+        ("f1", [0, 0.5], [0, 0]),
+        ("sd", [1], None),
+    ],
+)
+def test_what_is_undefined_is_nan_without_a_warning(kind, values, gold):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert math.isnan(aggregate(kind, np.array(values), None if gold is None else np.array(gold)))
+
+
+def test_correlations_of_nothing_are_nan():
+    assert math.isnan(pearson(np.zeros(0), np.zeros(0)))
+    assert math.isnan(spearman(np.zeros(0), np.zeros(0)))
 
 
 @pytest.mark.parametrize("kind", ["mean", "auc", "spearman", "pearson", "balanced_accuracy", "f1", "sd"])
@@ -120,6 +181,7 @@ def test_a_score_is_the_aggregate_of_its_items(kind):
     score = score_of_items("m", kind, list("abcd"), list("aabb"), values, np.array([1, 0, 0, 1]))
     assert score.value == aggregate(score.aggregate, score.values, score.gold)
     assert score.values.dtype == np.float64  # what is stored is what was scored
+    assert score.larger_is_better
 
 
 @given(COLUMN)

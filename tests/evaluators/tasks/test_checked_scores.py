@@ -48,6 +48,16 @@ def hits(**changed: Any) -> Score:
         ([hits(), hits()], "two scores of odd/hits\n  accepted: one for each metric"),
         ([hits(item_ids=list("xyx"))], "odd/hits: the item 'x' twice\n  accepted: each item once for a metric"),
         ([hits(item_ids=list("xy"))], "odd/hits: values, item_ids, group_ids and gold are of different lengths"),
+        ([hits(group_ids=list("pq"))], "odd/hits: values, item_ids, group_ids and gold are of different lengths"),
+        (
+            [hits(gold=np.ones(2), aggregate="f1")],
+            "odd/hits: values, item_ids, group_ids and gold are of different",
+        ),
+        ([hits(value=float("nan"))], "odd/hits is nan, but the mean of its items is 0.5"),
+        (
+            [hits(values=np.ones(3), gold=VALUES, aggregate="pearson")],
+            "odd/hits is 0.5, but the pearson of its items",
+        ),
         ([hits(value=0.6)], "odd/hits is 0.6, but the mean of its items is 0.5\n  accepted: what score_of_items"),
         ([hits(aggregate="auc")], "auc compares values with gold, and these items have no gold"),
     ],
@@ -60,5 +70,20 @@ def test_what_no_verdict_could_take_is_refused(scores: Any, says: str) -> None:
 def test_a_figure_may_be_undefined_and_its_items_of_one_group() -> None:
     constant = score_of_items("odd/rho", "spearman", list("xyz"), list("xyz"), np.ones(3), VALUES)
     assert np.isnan(constant.value)
-    given_back = [constant, hits(group_ids=list("ppp")), Score(metric="odd/alone", value=0.3)]
+    unnamed = [
+        hits(metric="odd/ungrouped", group_ids=()),
+        hits(metric="odd/unaggregated", aggregate=None, value=0.3),
+    ]
+    given_back = [constant, hits(group_ids=list("ppp")), *unnamed, Score(metric="odd/alone", value=0.3)]
     assert scored(given_back) == given_back
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, -1e6])
+def test_a_figure_is_its_items_up_to_rounding(scale: float) -> None:
+    """One part in a hundred thousand of the figure, or of 1 where it is smaller."""
+    value, slack = 0.5 * scale, 1e-5 * max(1.0, 0.5 * abs(scale))
+    for off in (0.9 * slack, -0.9 * slack):
+        assert scored([hits(values=VALUES * scale, value=value + off)])
+    for off in (1.2 * slack, -1.2 * slack):
+        with pytest.raises(ValueError, match="but the mean of its items is"):
+            scored([hits(values=VALUES * scale, value=value + off)])
