@@ -15,7 +15,7 @@ from corpora.sources.shared_words import dice, jaccard
 from evaluators.metrics.alignment import squared_distances, uniformity
 from evaluators.metrics.pair_decisions import average_precision, decision_scores
 from evaluators.metrics.scores import Items
-from evaluators.metrics.sts import sts_scores
+from evaluators.metrics.sts import metric_names, sts_scores
 from evaluators.metrics.suppression import partial_spearman, suppression_scores
 
 
@@ -34,11 +34,13 @@ def test_three_readings_of_a_year():
     assert 100 * found["x/spearman"] == pytest.approx(83.63636364)
     assert 100 * found["x/mean"] == pytest.approx(90.73543509)
     assert 100 * found["x/weighted_mean"] == pytest.approx(91.32584862)
+    assert metric_names("x", ["a", "b"]) == dict.fromkeys(found, True)
 
 
 def test_one_subset_has_one_reading_and_a_constant_subset_no_mean():
     gold = np.array([1.0, 2, 3, 4])
     assert set(values(sts_scores("x", items(4), np.repeat("a", 4), gold, gold))) == {"x/spearman"}
+    assert metric_names("x", ["a"]) == {"x/spearman": True}
     found = values(sts_scores("x", items(4), np.array(["a", "a", "b", "b"]), np.array([0, 1, 2, 2.0]), gold))
     assert set(found) == {"x/spearman", "x/a/spearman"}
 
