@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 from sklearn import linear_model, metrics
 
 from corpora.sources.shared_words import dice, jaccard
@@ -75,17 +75,43 @@ def test_partial_spearman_is_the_correlation_of_residuals_of_ranks():
 
 
 def test_suppression_slices_by_hand():
-    """Pairs 0 and 1 are alike with little overlap, pair 2 unlike with much; 3 belongs to neither."""
-    cosines, gold = np.array([0.9, 0.7, 0.5, 0.6]), np.array([4.0, 5.0, 2.0, 3.0])
-    found = values(
-        suppression_scores("s", items(4), cosines, gold, np.array([0.1, 0.59, 0.6, 0.9]), np.array([-1.0, 1.0]))
-    )
+    """Pairs 0 and 1 are alike with little overlap, pair 2 unlike with much; of 3, 4 and 5 one side is missing."""
+    cosines, gold = np.array([0.8, 0.6, 0.5, 0.6, 0.1, 0.2]), np.array([4.0, 5.0, 2.0, 3.0, 4.0, 2.0])
+    overlaps = np.array([0.1, 0.59, 0.6, 0.9, 0.6, 0.59])
+    scores = suppression_scores("s", items(6), cosines, gold, overlaps, np.array([0.1, 0.5]))
+    found = values(scores)
     assert found["s/hi_lo/n"] == 2
-    assert found["s/hi_lo/mean"] == found["s/hi_lo/standardised"] == pytest.approx(0.8)  # random: mean 0, sd 1
+    assert found["s/hi_lo/mean"] == pytest.approx(0.7)
+    assert found["s/hi_lo/standardised"] == pytest.approx(2)  # random: mean .3, sd .2
     assert found["s/hi_lo/near"] == 0.5
     assert found["s/hi_lo/sd"] == pytest.approx(math.sqrt(0.02))
     assert found["s/lo_hi/mean"] == 0.5
-    assert "s/lo_hi/sd" not in found
+    assert not found.keys() & {"s/lo_hi/sd", "s/lo_hi/mode"}  # of one pair
+    assert found["s/partial"] == pytest.approx(partial_spearman(cosines, overlaps, gold))
+    better = {score.metric.removeprefix("s/"): score.larger_is_better for score in scores}
+    assert all(better[f"hi_lo/{figure}"] for figure in ("mean", "standardised", "near"))
+    assert not any(better[f"lo_hi/{figure}"] for figure in ("mean", "standardised", "near"))
+    assert not better["hi_lo/sd"]
+    assert not better["partial"]
+
+
+def test_a_slice_is_described_by_its_quantiles_and_by_where_its_density_peaks():
+    rng = np.random.default_rng(3)
+    cosines = np.concatenate([rng.normal(0.7, 0.05, 60), rng.normal(0.2, 0.1, 40)])
+    found = values(
+        suppression_scores("s", items(100), cosines, np.full(100, 5.0), np.zeros(100), np.array([0, 1]))
+    )
+    low, first, middle, third, high = np.percentile(cosines, [5, 25, 50, 75, 95])
+    described = {"n": 100, "median": middle, "iqr": third - first, "q05": low, "q95": high}
+    assert {name: found[f"s/hi_lo/{name}"] for name in described} == pytest.approx(described)
+    peak = optimize.minimize_scalar(lambda at: -stats.gaussian_kde(cosines)(at)[0], bounds=(0.5, 0.9)).x
+    assert found["s/hi_lo/mode"] == pytest.approx(peak, abs=1 / 511)
+    assert "s/partial" not in found  # gold is constant
+    same = values(
+        suppression_scores("s", items(3), np.full(3, 0.5), np.array([4.0, 4, 5]), np.zeros(3), np.array([0, 1]))
+    )
+    assert same["s/hi_lo/median"] == 0.5
+    assert not same.keys() & {"s/hi_lo/sd", "s/hi_lo/mode", "s/partial"}
 
 
 def test_a_standard_deviation_keeps_its_pairs():

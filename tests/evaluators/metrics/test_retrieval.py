@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evaluators.metrics import retrieval
 from evaluators.metrics.item_metrics import hits, reciprocal
-from evaluators.metrics.retrieval import cosine_ranks, metric_names, ranking_scores, ranks_and_rivals
+from evaluators.metrics.retrieval import cosine_ranks, metric_names, named, ranking_scores, ranks_and_rivals
 
 SCORES = np.array([[0.5, 0.5, 0.25, 0.125], [0.75, 0.25, 0.5, 0.5], [0.125, 0.5, 0.25, 0.0]])
 GOLD = [[0], [2, 1], [3]]
@@ -31,6 +31,18 @@ def problems(draw):
     scores = draw(st.lists(st.integers(0, 3), min_size=queries * candidates, max_size=queries * candidates))
     column = st.lists(st.integers(0, candidates - 1), min_size=1, max_size=3)
     return np.array(scores, float).reshape(queries, candidates), [draw(column) for _ in range(queries)]
+
+
+@given(problems())
+def test_a_rival_is_the_highest_of_the_wrong_ones_and_nobody_where_the_answer_is_first(problem):
+    scores, gold = problem
+    for row, right, place, rival in zip(scores, gold, *ranks_and_rivals(scores, gold), strict=True):
+        wrong = [column for column in range(len(row)) if column not in right]
+        if place == 1:
+            assert rival == -1
+        else:
+            assert rival in wrong
+            assert row[rival] == max(row[wrong])
 
 
 @given(problems())
@@ -64,10 +76,15 @@ def test_a_query_without_answer_is_refused():
 def test_scores_carry_every_query():
     scores = ranking_scores("t2d", np.array([1, 6, 60]), ["a", "b", "c"], ["x", "x", "y"])
     assert [score.metric for score in scores] == list(metric_names("t2d"))
+    assert metric_names("t2d") == ("t2d/recall@1", "t2d/recall@5", "t2d/recall@10", "t2d/recall@50", "t2d/mrr")
     assert [score.value for score in scores] == pytest.approx(
         [1 / 3, 1 / 3, 2 / 3, 2 / 3, (1 + 1 / 6 + 1 / 60) / 3]
     )
     assert all(score.group_ids == ["x", "x", "y"] for score in scores)
+    taken = named(np.array([-1, 1, 0]), ["p", "q"])
+    assert taken == ["", "q", "p"]
+    scores = ranking_scores("t2d", np.array([1, 6, 60]), ["a", "b", "c"], ["x", "x", "y"], taken)
+    assert [score.taken_for for score in scores] == [()] * 4 + [taken]
 
 
 @pytest.mark.parametrize("width", [3, 7, 17, 31, 255, 384])
@@ -86,6 +103,13 @@ def test_scaled_copies_of_an_answer_tie_with_it():
     answer = rng.normal(size=(1, 65)).astype(np.float32)
     candidates = np.concatenate([answer, 3.7 * answer, 0.013 * answer, rng.normal(size=(4, 65))])
     assert cosine_ranks(answer + 0.01, candidates, [[0]]).tolist() == [3]
+
+
+def test_only_what_rounding_could_part_is_a_tie():
+    """Cosines of 1 and 1 - angle²/2."""
+    for angle, place in ((1e-4, 2), (0.01, 1)):
+        candidates = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+        assert cosine_ranks(candidates[:1], candidates, [[0]]).tolist() == [place]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
