@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluators.metrics.geometry import geometry_scores
 from evaluators.metrics.layers import READOUT, profile_scores, readout_scores
 
 
@@ -31,6 +32,28 @@ def test_divergence_by_hand():
     assert "alpha_0" not in found
 
 
+def test_figures_of_several_texts_are_means_and_extremes_of_each() -> None:
+    draws = np.random.default_rng(4)
+    means = draws.normal(size=(7, 4, 3))
+    taken = np.concatenate([np.zeros((7, 1)), draws.dirichlet(np.ones(3), 7)], axis=1)
+    taken[2] = (0, 0, 0.25, 0.75)  # nothing of layer 1, which others read
+    alone = [_values(means[[i]], taken[[i]]) for i in range(7)]
+    found = _values(means, taken)
+    for figure in ("divergence", "entropy", "largest_weight", "alpha_2", "alpha_3"):
+        assert found[figure] == pytest.approx(np.mean([values[figure] for values in alone]))
+    assert found["shift"] == pytest.approx(np.abs(taken[:, 1:] - 1 / 3).max(axis=1).mean())
+    assert found["largest_weight"] == pytest.approx(np.mean([max(weights) for weights in taken]))
+    apart = np.linalg.norm(means - means[:, 3:], axis=2)  # (7, 4)
+    assert found["divergence_max"] == max(values["divergence"] for values in alone)
+    assert found["eta"] == pytest.approx(apart[:, 1:].max())
+    assert found["eta_relative"] == pytest.approx(found["eta"] / np.linalg.norm(means[:, 3], axis=1).mean())
+    assert found["bound_sharp"] == pytest.approx((taken * apart).sum(axis=1).max())
+    assert found["bound_l1"] == pytest.approx(2 * (1 - taken[:, 3]).max() * found["eta"])
+    assert not {score.metric: score for score in readout_scores(means, taken)}[
+        "readout/divergence"
+    ].larger_is_better
+
+
 def test_one_layer_mixes_nothing_and_uniform_has_not_moved():
     means = np.random.default_rng(0).normal(size=(5, 4, 3))
     last = _values(means, np.tile([0.0, 0, 0, 1], (5, 1)))
@@ -53,19 +76,18 @@ def test_no_text_is_further_from_its_last_layer_than_the_bounds_allow(texts: int
 
 
 def test_the_profile_ranks_by_each_layer_alone():
-    """Layer 1 tells the two definitions apart, layer 0 confuses them: reciprocal ranks 1 and ½."""
+    """Layer 2 tells the two definitions apart, the others confuse them: reciprocal ranks ½, ½ and 1."""
     right, swapped = np.eye(2), np.eye(2)[::-1]
-    terms = np.stack([swapped, right], axis=1)  # (2, 2 layers, 2)
-    definitions = np.stack([right, right], axis=1)
-    scores = profile_scores(
-        terms, definitions, np.concatenate([terms, definitions]), [(0,), (1,)], ["a", "b"], ["A", "B"]
-    )
+    terms = np.stack([swapped, swapped, right], axis=1)  # (2, 3 layers, 2)
+    definitions = np.stack([right] * 3, axis=1)
+    texts = np.concatenate([terms, definitions, np.ones((1, 3, 2))])
+    scores = profile_scores(terms, definitions, texts, [(0,), (1,)], ["a", "b"], ["A", "B"])
     found = {score.metric: score for score in scores}
-    assert found["layers/0/mrr"].value == 0.5
-    assert found["layers/1/mrr"].value == 1.0
+    assert [found[f"layers/{layer}/mrr"].value for layer in range(3)] == [0.5, 0.5, 1.0]
     assert found["layers/last_gain"].value == 0.5
     assert found["layers/last_gain"].values is not None
     assert found["layers/last_gain"].values.tolist() == [0.5, 0.5]
-    assert {
-        f"layers/{layer}/{figure}" for layer in (0, 1) for figure in ("mrr", "anisotropy", "effective_rank")
-    } <= set(found)
+    for layer in range(3):
+        for score in geometry_scores(texts[:, layer]):
+            of_layer = found[f"layers/{layer}/{score.metric.removeprefix('geometry/')}"]
+            assert (of_layer.value, of_layer.larger_is_better) == (score.value, score.larger_is_better)
