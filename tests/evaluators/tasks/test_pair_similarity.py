@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import PairData
 from corpora.difficulty.rows import PairTask
+from corpora.difficulty.surface import surface_complexity
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.retrieval import cosine_ranks
@@ -151,6 +153,86 @@ def test_headroom_tells_a_signal_from_noise_and_from_the_label() -> None:
     useless = headroom(task, cosine, {"noise": draw.random(n)}, {})
     assert (found.share_zero + found.share_one) == 1
     assert "no signal follows its errors" in useless.advice
+
+
+def test_headroom_of_sentences_is_of_the_mean_error_of_their_pairs() -> None:
+    """The sentence "a b c" is in two pairs, of errors .1 and .5; overlaps by hand: ½, 0 and 1."""
+    split = pairs(["a b c", "a b c", "d d"], ["a b c d e f", "x", "d"], [0.4, 0.7, 0.0])
+    cosine = np.array([0.5, 0.2, 0.9])
+    found = headroom(PairTask("toy", False, split, split, "validation", "made up"), cosine, {}, {})
+    errors, lexical = [0.3, 0.1, 0.5, 0.9, 0.9], [0.4, 0.1, 0.7, 1.0, 1.0]  # of abc, abcdef, x, "d d" and d
+    assert found.sentence_alignment["length"] == pytest.approx(np.corrcoef(errors, [3, 6, 1, 2, 1])[0, 1])
+    assert found.sentence_alignment["hard_lex"] == pytest.approx(np.corrcoef(errors, lexical)[0, 1])
+    surface = surface_complexity(["a b c", "a b c d e f", "x", "d d", "d"])
+    assert found.sentence_alignment["surface"] == pytest.approx(np.corrcoef(errors, surface)[0, 1])
+    assert found.alignment["hard_lex"] == pytest.approx(np.corrcoef([0.1, 0.5, 0.9], [0.1, 0.7, 1.0])[0, 1])
+    assert (found.pairs, found.share_zero, found.share_one) == (3, pytest.approx(1 / 3), 0)
+
+
+def toy(gold: np.ndarray) -> PairTask:
+    count = len(gold)
+    split = pairs([f"one {i}" for i in range(count)], [f"two {i}" for i in range(count)], gold.tolist())
+    return PairTask("toy", False, split, split, "validation", "made up")
+
+
+GRADES = np.linspace(0, 1, 100)
+
+
+@pytest.mark.parametrize(
+    ("gold", "cosine", "says"),
+    [
+        (GRADES, GRADES**1.5, "is near its ceiling (Spearman 1.000, small errors)"),
+        (GRADES, GRADES**12, "leaves room (Spearman 1.000)"),  # errors spread by .26
+        (
+            np.tile([0.4, 0.6], 50),
+            np.full(100, 0.5) + np.tile([0, 1, 1, 0], 25) / 20,
+            "leaves room (Spearman 0.000)",
+        ),
+    ],
+)
+def test_a_baseline_is_near_its_ceiling_if_it_orders_pairs_and_errs_little(
+    gold: np.ndarray, cosine: np.ndarray, says: str
+) -> None:
+    assert says in headroom(toy(gold), cosine, {}, {}).advice
+
+
+@pytest.mark.parametrize(
+    ("follow", "label", "says", "flagged"),
+    [
+        ({"strong": 0.9, "weak": 0.12}, {}, "; strong knows where it errs (+0.90)", set()),
+        ({"strong": 0.9, "weak": 0.12}, {"strong": 0.79}, "; strong knows where it errs (+0.90)", set()),
+        (
+            {"strong": 0.9, "weak": 0.12},
+            {"strong": 0.81},
+            "; strong follows its errors (+0.90), but as",
+            {"strong"},
+        ),
+        ({"strong": 0.9, "weak": 0.12}, {"strong": -0.81}, "; weak knows where it errs (+0.12)", {"strong"}),
+        ({"strong": 0.9}, {"strong": 0.81}, "tell that difficulty from the label.", {"strong"}),
+        ({"none": 0.08, "inverse": -0.5}, {}, ", but no signal follows its errors", {"none"}),
+    ],
+)
+def test_headroom_advises_the_signal_that_follows_errors_and_is_no_label(
+    follow: dict[str, float], label: dict[str, float], says: str, flagged: set[str]
+) -> None:
+    """Signals and targets made to correlate so much with the error, and with 1 - gold."""
+    error, gold = np.repeat(np.linspace(0.05, 0.45, 100), 2), np.tile([0.0, 1.0], 100)
+    noise = np.tile([1.0, 1.0, -1.0, -1.0], 50)
+    noise -= np.polyval(np.polyfit(error, noise, 1), error)
+
+    def correlated(with_: np.ndarray, by: float) -> np.ndarray:
+        return by * stats.zscore(with_) + (1 - by**2) ** 0.5 * stats.zscore(noise)
+
+    found = headroom(
+        toy(gold),
+        np.abs(gold - error),
+        {name: correlated(error, by) for name, by in follow.items()},
+        {name: correlated(1 - gold, by) for name, by in label.items()},
+    )
+    assert {name: found.alignment[name] for name in follow} == pytest.approx(follow)
+    assert found.target_is_label == pytest.approx(label)
+    assert says in found.advice
+    assert {flag.split(": ")[1].split()[0] for flag in found.flags} == {"hard_lex", *flagged}
 
 
 def test_isolated_gain_is_over_the_better_of_control_and_frozen() -> None:
