@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, roc_auc_score
+from scipy.spatial.distance import cosine
+from scipy.stats import spearmanr
+from sklearn.metrics import average_precision_score, roc_auc_score, silhouette_score
 
 from corpora.benchmarks.records import ChangeTarget, SimilarityPair, WicPair
 from corpora.cale.data import CaleData
@@ -268,6 +270,28 @@ def test_pairs_of_one_lemma_are_grouped_by_it(corpus):
     assert set(found["spcd/test/acc_sc_dl"].group_ids) <= {"n1", "n2", "v1", "v2", "a1", "a2"}
 
 
+def cosines_of_test(corpus):
+    test, rows = corpus.pairs["test"], letters(corpus.occurrences.take(np.arange(len(corpus.occurrences))))
+    return np.array([1 - cosine(rows[a], rows[b]) for a, b in zip(test.anchor, test.partner, strict=True)])
+
+
+def test_the_figures_of_the_space_are_scipys_and_scikit_learns(corpus):
+    """A concept that a single anchor holds is in no silhouette of concepts."""
+    test, table = corpus.pairs["test"], corpus.occurrences
+    found, near = figures(corpus, ["space"]), cosines_of_test(corpus)
+    assert found["space/wup_all"].value == pytest.approx(spearmanr(near, corpus.wu_palmer).statistic)
+    apart, together = ((1 - near[test.category == CATEGORIES.index(one)]).mean() for one in ("DC/SL", "SC/DL"))
+    assert found["space/gap"].value == pytest.approx(apart - together)
+    anchors = np.unique(test.anchor)
+    concepts = table.concept[anchors]
+    repeated = anchors[[np.sum(concepts == one) > 1 for one in concepts]]
+    assert 0 < len(repeated) < len(anchors)
+    rooted = anchors[table.pos[anchors] < 2]
+    for figure, rows, labels in (("concept", repeated, table.concept), ("ub", rooted, table.lexname)):
+        expected = silhouette_score(letters(table.take(rows)), labels[rows], metric="cosine")
+        assert found[f"space/silhouette_{figure}"].value == pytest.approx(expected, abs=1e-6)
+
+
 def test_agreement_with_the_taxonomy(corpus):
     """`all` holds every test pair, `same_pos` pairs of two nouns or two verbs: adjectives have no hierarchy."""
     found = figures(corpus, ["space"])
@@ -285,7 +309,9 @@ def test_agreement_with_lin_leaves_out_what_has_no_hierarchy(corpus):
     """Pairs without a similarity are no items; where all are alike there is no figure."""
     similar = np.where(np.arange(len(corpus.wu_palmer)) % 3, corpus.wu_palmer, np.nan)
     (score,) = scores_of({"space/lin": lin(given(corpus), lambda _: similar)}, ["space/lin"], letters)
-    assert score.gold.tolist() == similar[~np.isnan(similar)].tolist()
+    known = ~np.isnan(similar)
+    assert score.gold.tolist() == similar[known].tolist()
+    assert score.value == pytest.approx(spearmanr(cosines_of_test(corpus)[known], similar[known]).statistic)
     flat = np.where(np.isnan(similar), np.nan, 0.5)
     assert not list(scores_of({"space/lin": lin(given(corpus), lambda _: flat)}, ["space/lin"], letters))
 
