@@ -1,5 +1,6 @@
 """Pair metrics, the retrieval proxies and the look at headroom: golden numbers and a second way to each rank."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from corpora.difficulty.surface import surface_complexity
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.retrieval import cosine_ranks
+from evaluators.tasks import pair_similarity
 from evaluators.tasks.pair_similarity import bounded_ranks, tasks
 from tests.pair_scores import pair_metrics
 
@@ -55,6 +57,9 @@ def test_retrieval_proxy_golden() -> None:
     }
     assert found["toy/recall@1"].value == pytest.approx(0.25)
     assert found["toy/mrr"].value == pytest.approx(0.5416666667)
+    unlike = PairTask("toy", True, split, replace(split, gold=np.full(4, 0.79)), "validation", "made up")
+    asked = pair_metrics(unlike, predicted(np.arange(4.0), vectors=(GOLDEN_QUERIES, GOLDEN_VECTORS[rows])))
+    assert not [score for score in asked if "restricted" in score.metric]  # none of 0.8
 
 
 def test_every_metric_is_the_aggregate_of_its_items() -> None:
@@ -81,18 +86,26 @@ def test_a_constant_scorer_finds_nobody() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 25), st.integers(1, 20), st.floats(0.0, 2.0), st.integers(0, 10_000))
+@given(
+    st.integers(1, 25),
+    st.integers(1, 20),
+    st.floats(0.0, 2.0),
+    st.integers(0, 10_000),
+    st.sampled_from([1, 50, 1 << 20]),
+)
 def test_bounded_ranks_are_those_of_the_full_matrix(
-    queries: int, candidates: int, reach: float, seed: int
+    queries: int, candidates: int, reach: float, seed: int, block: int
 ) -> None:
-    """Scoring only what can change the order gives the ranks of scoring everything, ties included."""
+    """Scoring only what can change the order gives the ranks of scoring everything, ties included, in any blocks."""
     draw = np.random.default_rng(seed)
     anchor = draw.integers(-10, 11, (queries, candidates)) / 10
     correction = reach * draw.integers(-2, 3, (queries, candidates)) / 2
     gold = draw.integers(0, candidates, queries)
     scores = anchor + correction
     own = scores[np.arange(queries), gold]
-    ranks = bounded_ranks(lambda rows, columns: scores[rows, columns], anchor, reach, gold)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(pair_similarity, "BLOCK", block)
+        ranks = bounded_ranks(lambda rows, columns: scores[rows, columns], anchor, reach, gold)
     as_high = scores >= own[:, None] - 1e-6  # what float32 cannot tell apart is equal
     assert ranks.tolist() == as_high.sum(1).tolist()  # the partner itself is the 1
 

@@ -45,20 +45,21 @@ def write(path: Path, *lines: str) -> None:
 def test_semantoneg_asks_for_both_contradictions_to_be_farther(tmp_path: Path) -> None:
     """Right; a tie, which counts against; wrong."""
     rows = [
-        ("near", ["far", "farther", "nearer"]),
-        ("near", ["far", "nearer", "nearer"]),
-        ("near", ["near"] * 2 + ["far"]),
+        ("near", ["far", "farther", "nearer"], 2),
+        ("near", ["far", "nearer", "nearer"], 1),
+        ("near", ["far", "near", "near"], 0),
     ]
     write(
         tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json",
         *(
-            json.dumps({"idx": number, "label": 2, "input": f"{number} {text}", "sentences": others})
-            for number, (text, others) in enumerate(rows)
+            json.dumps({"idx": number, "label": label, "input": f"{number} {text}", "sentences": others})
+            for number, (text, others, label) in enumerate(rows)
         ),
     )
     found = scored(robustness.tasks(str(tmp_path)), "semantoneg")
     assert found["semantoneg/accuracy"].values.tolist() == [1, 0, 0]
     assert len(found["semantoneg/auc"].item_ids) == 9
+    assert found["semantoneg/auc"].value == pytest.approx((3.5 + 3.5 + 2) / 18)  # each paraphrase over six others
     task = robustness.tasks(str(tmp_path))["semantoneg"]
     texts = task.item_texts(task.benchmark.load(), "semantoneg/accuracy")
     assert next(texts[item] for item in found["semantoneg/accuracy"].item_ids) == "0 near | nearer"
