@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,12 @@ import pytest
 from corpora.benchmarks import negation
 from corpora.benchmarks.pairs import Pairs, text_key
 from corpora.store.errors import CorpusError
+from evaluators.metrics.geometry import geometry_scores
 from evaluators.metrics.scores import Score
 from evaluators.tasks import robustness, suite, suppression
 from evaluators.tasks.named_items import pair_items
 from evaluators.tasks.task import evaluate
+from tests.measuring import given
 
 ANGLES = {"near": 0, "nearer": 5, "far": 90, "farther": 120, "opposite": 180}
 
@@ -112,6 +116,23 @@ def test_names_for_several_tasks_stand_for_tasks_that_there_are() -> None:
     assert all(member in table for members in suite.GROUPS.values() for member in members)
     assert not set(suite.GROUPS) & set(table)
     assert all(name == task.name for name, task in table.items())
+
+
+def test_geometry_takes_like_pairs_for_alignment_and_every_text_once_for_the_rest() -> None:
+    """Gold of 4 is not above 4; "a near" is in two pairs. Chords of 5 and 90 degrees, squared: 2 - 2 cos."""
+    pairs = Pairs.of(
+        [("1", "a near", "b nearer", 4.2), ("2", "a near", "c far", 4.0), ("3", "d far", "e near", 5.0)]
+    )
+    task = replace(robustness.tasks(None)["geometry/STS-B"], benchmark=given({"test": pairs}))
+    found = scored({"geometry/STS-B": task}, "geometry/STS-B")
+    assert found["geometry/STS-B/alignment"].values == pytest.approx(
+        [2 - 2 * np.cos(np.radians(5)), 2.0], abs=1e-6
+    )
+    rows = on_a_circle(["a near", "d far", "b nearer", "c far", "e near"])  # first sides, then second
+    apart = [((a - b) ** 2).sum() for a, b in combinations(rows.astype(float), 2)]
+    assert found["geometry/STS-B/uniformity"].value == pytest.approx(np.log(np.mean(np.exp(-2 * np.array(apart)))))
+    for score in geometry_scores(rows):
+        assert found[score.metric.replace("/", "/STS-B/")].value == pytest.approx(score.value)
 
 
 def test_the_paper_s_own_pairs_are_found_by_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
