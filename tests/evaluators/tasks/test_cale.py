@@ -342,15 +342,33 @@ def test_word_in_context_takes_its_threshold_from_train_and_dev(corpus):
     assert after["wic/accuracy"].value == pytest.approx(1 - before["wic/accuracy"].value)
     assert list(before["wic/accuracy"].group_ids) == ["put", "cut", "let", "hit"]
 
+    def distance(pair):
+        return cosine(*letters([pair.first, pair.second]))
+
+    known, test = [*corpus.wic["train"], *corpus.wic["dev"]], corpus.wic["test"]
+    threshold = before["wic/threshold"].value
+    worth = {
+        at: sum((distance(pair) < at) == pair.same for pair in known)
+        for at in (*np.linspace(0, 2, 999), threshold)
+    }
+    assert worth[threshold] == max(worth.values())
+    right = [(distance(pair) < threshold) == pair.same for pair in test]
+    assert before["wic/accuracy"].values.tolist() == right
+    auc = roc_auc_score([pair.same for pair in test], [-distance(pair) for pair in test])
+    assert before["wic/auc"].value == pytest.approx(auc)
+
 
 def test_change_and_similarity_hand_on_what_they_are_given(corpus):
     found = figures(corpus, ["lscd/en", "cosimlex/en"])
     assert list(found["lscd/en/apd_spearman"].item_ids) == ["lane", "plane", "tree", "gas"]
     assert found["lscd/en/prt_spearman"].gold.tolist() == [0.0, 0.9, 0.2, 0.4]
     assert found["cosimlex/en/st1_pearson"].gold.tolist() == [1.0, 3.0, -1.0]
-    a, b = letters([used("dog", 2), used("cat", 3)])
-    cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert found["cosimlex/en/st2_spearman"].values[3] == pytest.approx(cosine)
+    near = [
+        1 - cosine(*letters([used(a, number), used(b, number + 1)]))
+        for a, b in (("cup", "mug"), ("dog", "cat"), ("sun", "sea"))
+        for number in (0, 2)
+    ]
+    assert found["cosimlex/en/st2_spearman"].values == pytest.approx(near)
 
 
 @pytest.mark.parametrize(
