@@ -190,12 +190,21 @@ def evaluate(tasks: Sequence[Task[Any, Any]], readers: Readers) -> Iterator[tupl
 
 
 def _checked_scores(task: Task[Any, Any], scores: Any) -> list[Score]:
-    """Check a task's scores: a list of Score, at most one a metric, made up of items. ValueError otherwise."""
+    """Check a task's scores: a list of Score, at most one a metric, made up of items, better where the task says.
+
+    ValueError otherwise.
+    """
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ValueError(f"{task.name}: its score gives a {type(scores).__name__}\n  accepted: a list of Score")
     if (twice := repeated([score.metric for score in scores])) is not None:
         raise ValueError(f"{task.name}: two scores of {twice}\n  accepted: one for each metric")
     for score in scores:
+        larger = task.metrics.get(score.metric, score.larger_is_better)
+        if score.larger_is_better != larger:
+            raise ValueError(
+                f"{task.name}: {score.metric}: larger_is_better is {score.larger_is_better} in its score"
+                f"\n  accepted: {larger}, as in the task's metrics"
+            )
         try:
             check_items(score)
         except ValueError as error:

@@ -59,6 +59,10 @@ def hits(**changed: Any) -> Score:
             "odd/hits is 0.5, but the pearson of its items",
         ),
         ([hits(value=0.6)], "odd/hits is 0.6, but the mean of its items is 0.5\n  accepted: what score_of_items"),
+        (
+            [hits(larger_is_better=False)],
+            "odd/hits: larger_is_better is False in its score\n  accepted: True, as in the task's metrics",
+        ),
         ([hits(aggregate="auc")], "auc compares values with gold, and these items have no gold"),
     ],
 )
@@ -74,7 +78,12 @@ def test_a_figure_may_be_undefined_and_its_items_of_one_group() -> None:
         hits(metric="odd/ungrouped", group_ids=()),
         hits(metric="odd/unaggregated", aggregate=None, value=0.3),
     ]
-    given_back = [constant, hits(group_ids=list("ppp")), *unnamed, Score(metric="odd/alone", value=0.3)]
+    given_back = [
+        constant,
+        hits(group_ids=list("ppp")),
+        *unnamed,
+        Score(metric="odd/alone", value=0.3, larger_is_better=False),
+    ]
     assert scored(given_back) == given_back
 
 
