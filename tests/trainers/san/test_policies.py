@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +65,58 @@ def test_bids_start_near_a_half():
     assert bids.stddev.max() < 0.0498
 
 
+def test_policy_and_critic_in_plain_numpy():
+    policy, critic, seen = *(kind(8, 4, torch.Generator().manual_seed(5)) for kind in (Policy, Critic)), state()
+    views, lists, losses = (part.double().numpy() for part in seen)
+
+    def first_layer(weights: dict[str, np.ndarray]) -> np.ndarray:
+        return (
+            views @ weights["first.views"]
+            + lists @ weights["first.lists"]
+            + (losses @ weights["first.losses"])[:, None]
+            + weights["first.bias"]
+        )  # (T, 2, B, 128)
+
+    weights = {name: value.double().numpy() for name, value in policy.state_dict().items()}
+    for name in ("first.views", "first.lists", "first.losses", "first.bias", "ends"):
+        assert -0.5 <= weights[name].min() < -0.45 < 0.45 < weights[name].max() <= 0.5, name
+    ends = np.log1p(np.exp(np.maximum(first_layer(weights), 0) @ weights["ends"])).mean((1, 2)) + 50
+    bids = policy(seen)
+    assert bids.concentration1.tolist() == pytest.approx(ends[:, 0], rel=1e-5)
+    assert bids.concentration0.tolist() == pytest.approx(ends[:, 1], rel=1e-5)
+    weights = {name: value.double().numpy() for name, value in critic.state_dict().items()}
+    x = np.clip(1 / (1 + np.exp(-first_layer(weights))), 1e-5, 1 - 1e-5)
+    for linear, norm in ((0, 1), (3, 4), (6, None)):
+        weight, bias = weights[f"rest.{linear}.weight"], weights[f"rest.{linear}.bias"]
+        assert np.abs(weight).max() == pytest.approx(weight.shape[1] ** -0.5, rel=0.02)
+        assert weight.mean() == pytest.approx(0, abs=0.01)
+        assert not bias.any()
+        x = x @ weight.T + bias
+        if norm is not None:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+            x = np.maximum(x, 0)
+    assert critic(seen).tolist() == pytest.approx(x[..., 0].mean((1, 2)), rel=1e-4, abs=1e-6)
+
+
+def test_rates_of_learning():
+    """Adam's first step moves a weight by its rate: 1e-4 in policies, 3e-4 in critics, which near the returns."""
+    generator, states, bids = torch.Generator().manual_seed(1), state(), torch.linspace(0.4, 0.6, 6)
+    policy, critic, alone = Policy(8, 4, generator), Critic(8, 4, generator), Policy(8, 4, generator)
+    models = (policy, critic, alone)
+    before = [[weights.detach().clone() for weights in model.parameters()] for model in models]
+    chances, returns = policy(states).log_prob(bids).detach(), torch.full((6,), -3.0)
+    far = (critic(states) - returns).square().mean()
+    improve(policy, critic, Transitions(states, bids, chances, torch.tensor([1.0, -1] * 3), returns), epochs=1)
+    reinforce(alone, states, bids, torch.tensor([1.0, -1] * 3))
+    assert (critic(states) - returns).square().mean() < far
+    for model, old, rate in zip(models, before, (1e-4, 3e-4, 1e-4), strict=True):
+        moved = [(now - was).abs().max() for now, was in zip(model.parameters(), old, strict=True)]
+        assert max(moved).item() == pytest.approx(rate, rel=0.01)
+        assert all(
+            weights.grad is None for weights in model.parameters()
+        )  # none that the student's clip would count
+
+
 @pytest.mark.parametrize("update", ["ppo", "reinforce"])
 @pytest.mark.parametrize("conform", ["paper", "authors"])
 def test_from_how_many_steps_policies_learn(update, conform):
@@ -120,18 +173,63 @@ def test_policies_move_after_every_sixth_step_and_forget(changes):
     assert not any(parameter.requires_grad for parameter in mixture.parameters())
 
 
-def test_as_coded_a_bid_is_judged_by_its_own_state_and_learnt_with_the_one_before(monkeypatch: pytest.MonkeyPatch):
-    mixture, seen = Mixture(replace(SETTINGS, conform="authors"), 8, 0), []
-    monkeypatch.setattr("trainers.san.mixture.improve", lambda policy, critic, one, epochs: seen.append(one))
+@pytest.mark.parametrize("update", ["ppo", "reinforce"])
+@pytest.mark.parametrize("conform", ["paper", "authors"])
+def test_what_policies_learn_from(update, conform):
+    """From each step's state, its own teacher's list first, with the bid and the reward of that step: of the step
+    after, as coded, where critic 1 values both teachers' bids, by the states in which they were made."""
+    mixture, seen, rewards = Mixture(replace(SETTINGS, rl_update=update, conform=conform), 8, 0), state(), []
+    learnt = deepcopy(mixture)
     for step in range(6):
-        bid(mixture, step)
-    lists, losses = torch.ones(5, 2, 4, 4), torch.ones(5, 1, 2)
-    views = torch.ones(5, 2, 4, 8) * torch.arange(1.0, 6)[:, None, None, None]  # of steps 1 to 5
-    values = mixture.critics[0](State(views, lists, losses))
-    assert len(values.unique()) == 5
-    for one in seen:
-        assert torch.allclose(one.returns - one.advantage, values, atol=1e-6)
-        assert torch.equal(one.states.views, views - 1)
+        mixture.weight(seen.views[step], seen.lists[step], seen.losses[step], step, World())
+        rewards.append(-1.0 - (step % 3))
+        mixture.learn(torch.tensor(rewards[-1]))
+    running, surplus = rewards[0], []
+    for reward in rewards:
+        surplus.append(reward - running)
+        running = 0.9 * running + 0.1 * reward
+    learnt.requires_grad_(True)
+    late = 1 if conform == "authors" else 0
+    for which, (policy, critic) in enumerate(zip(learnt.policies, learnt.critics, strict=True)):
+        own = State(seen.views, seen.lists if which == 0 else seen.lists.flip(1), seen.losses)
+        bids, before = mixture.bids[late:, which], State(*(part[: 6 - late] for part in own))
+        if update == "reinforce":
+            reinforce(policy, before, bids, torch.tensor(surplus[late:]))
+            continue
+        chances = policy(own).log_prob(mixture.bids[:, which])[late:].detach()
+        valued = deepcopy(Mixture(SETTINGS, 8, 0).critics[0]) if late else critic
+        values = valued(State(*(part[late:] for part in own))).detach()
+        estimate = advantages_as_coded if late else advantages
+        advantage = estimate(torch.tensor(rewards[late:]), values)
+        improve(policy, critic, Transitions(before, bids, chances, advantage, advantage + values), epochs=3)
+    for (name, now), expected in zip(mixture.named_parameters(), learnt.parameters(), strict=True):
+        assert torch.allclose(now, expected, atol=1e-6), name
+
+
+def test_bids_are_drawn_for_each_teacher_and_step_from_its_policy():
+    """Independent, each of sd √(.25 / 101); a policy that has learnt to bid high buys its teacher the weight."""
+    mixture, seen = Mixture(replace(SETTINGS, rl_every=64), 8, 0), state(steps=1)
+    inputs = seen.views[0], seen.lists[0], seen.losses[0]
+    for step in range(64):
+        mixture.weight(*inputs, step, World())
+        mixture.learn(torch.tensor(-1.0)) if step < 63 else None
+    bids = mixture.bids.numpy()
+    assert bids.std(axis=0) == pytest.approx(0.05, abs=0.012)
+    assert abs(np.corrcoef(bids.T)[0, 1]) < 0.3
+    for which, sure in ((0, True), (1, False)):
+        eager = Mixture(SETTINGS, 8, 0)
+        with torch.no_grad():
+            eager.policies[which].ends[:, 0] = 10.0
+        assert (eager.weight(*inputs, 0, World()) > 0.6) == sure
+        assert eager.bids[0, which] > 0.8
+
+
+def test_teachers_and_seeds_begin_with_weights_of_their_own():
+    one, other = Mixture(SETTINGS, 8, 0), Mixture(SETTINGS, 8, 1)
+    for kinds in (one.policies, one.critics):
+        assert not torch.equal(kinds[0].first.views, kinds[1].first.views)
+    assert not torch.equal(one.policies[0].first.views, one.critics[0].first.views)
+    assert not torch.equal(one.policies[0].first.views, other.policies[0].first.views)
 
 
 def test_a_mixture_that_is_put_back_bids_as_if_it_had_never_stopped():
