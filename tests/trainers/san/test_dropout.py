@@ -14,6 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, MambaConfig
 
 from trainers.encoders.encoder import Encoder
+from trainers.engine.micro_batches import MicroBatch
 from trainers.san.dropout import ByText, at, check_sites, dropout_by_row, rate_of, set_rate
 from trainers.san.readers import check_dropout
 from trainers.san.settings import Settings
@@ -103,6 +104,21 @@ def test_one_pass_over_all_draws_what_two_draw(backbone: Path):
     (one, gradients), (other, others) = found
     assert torch.equal(one, other)
     assert all(torch.allclose(*pair, rtol=1e-4, atol=1e-5) for pair in zip(gradients, others, strict=True))
+
+
+@pytest.mark.parametrize("san_pass", ["separate", "fused"])
+def test_no_more_than_a_micro_batch_runs_at_a_time(backbone: Path, san_pass: Any):
+    """Views and negatives alike, with the rows of the whole."""
+    settings = replace(BASE, p1=0.0, p2=0.0, san_pass=san_pass)
+    whole, model = states(student(backbone, settings)), student(backbone, settings)
+    model.micro, texts = MicroBatch(2, auto=False), []
+
+    def count(body: nn.Module, given: Any, named: dict[str, Any]) -> None:
+        texts.append(sum(len(area.mask) for area in named["layout"]))
+
+    model.encoder.backbone.register_forward_pre_hook(count, with_kwargs=True)
+    assert torch.allclose(states(model), whole, atol=1e-6)
+    assert texts == [2, 2, 2]
 
 
 def test_every_token_is_dropped_at_the_rate_of_its_text():

@@ -18,13 +18,13 @@ from tests.trainers.san.corpus import san_corpus
 from tests.workers import together
 from trainers import losses
 from trainers.engine.world import Progress, World
-from trainers.san.batches import batches
+from trainers.san.batches import SanBatch, batches
 from trainers.san.hosts.rows import Rows
 from trainers.san.losses import bidirectional_margin, hince
-from trainers.san.ranking import jensen_shannon, list_mle
+from trainers.san.ranking import CODE_EPS, jensen_shannon, list_mle, list_net
 from trainers.san.readers import Headed, Prompted, encoder_of
 from trainers.san.settings import TAUGHT, Settings
-from trainers.san.student import Student
+from trainers.san.student import Student, head
 from trainers.san.teachers import Teachers
 from trainers.san.training import fit, read, terms_of
 
@@ -59,33 +59,52 @@ def step(settings: Settings, backbone: Path) -> tuple[dict[str, torch.Tensor], R
 
 
 def test_sncse_adds_its_margins(backbone: Path):
-    settings = arm("sncse", "hince", backbone, bml_weight=0.5, tau2=0.1)
-    terms, rows, batch, _ = step(settings, backbone)
-    keep = {"keep": torch.from_numpy(batch.keep), "keep_negatives": torch.from_numpy(batch.keep_negatives)}
+    changes = {"bml_weight": 0.5, "bml_alpha": 0.3, "bml_beta": 0.0, "tau1": 0.06, "tau2": 0.1, "own_weight": 0.4}
+    terms, rows, batch, _ = step(arm("sncse", "hince", backbone, **changes), backbone)
     assert rows.soft is not None
     assert rows.all_negative is not None
-    first = hince(rows.anchor, rows.second, rows.all_negative, tau=0.05, tau_negative=0.1, **keep)
-    margin = bidirectional_margin(rows.anchor, rows.second, rows.soft, alpha=0.1, beta=0.3)
+    first = hince(
+        rows.anchor, rows.second, rows.all_negative, tau=0.06, tau_negative=0.1, own_weight=0.4, **kept(batch)
+    )
+    margin = bidirectional_margin(rows.anchor, rows.second, rows.soft, alpha=0.3, beta=0.0)
     assert {name: term.item() for name, term in terms.items()} == pytest.approx(
         {"hince": first.item(), "bml": 0.5 * margin.item()}, rel=1e-5
     )
 
 
-def test_rankcse_adds_its_lists(backbone: Path):
-    settings = arm("rankcse", "hince", backbone, rank_weight=0.7, san_mle=0.4, tau2=0.05, consistency_weight=2.0)
+def kept(batch: SanBatch) -> dict[str, torch.Tensor]:
+    return {"keep": torch.from_numpy(batch.keep), "keep_negatives": torch.from_numpy(batch.keep_negatives)}
+
+
+TAUS = {"tau1": 0.06, "tau2": 0.07, "rank_tau": 0.08, "rank_teacher_tau": 0.09, "tau3": 0.11}
+
+
+@pytest.mark.parametrize("form", ["listmle", "listnet", "authors"])
+def test_rankcse_adds_its_lists(backbone: Path, form: str):
+    """ListMLE, in the code's way too, where much lies more than 16 below the largest; ListNet without the own view."""
+    changes = {"listnet": {"rank_loss": "listnet"}, "authors": {"conform": "authors", "rank_tau": 0.001}}.get(
+        form, {}
+    )
+    weights = {"rank_weight": 0.7, "san_mle": 0.4, "consistency_weight": 2.0, "consistency": "js"}
+    settings = arm("rankcse", "hince", backbone, **{**TAUS, **weights, **changes})
     terms, rows, batch, teachers = step(settings, backbone)
     assert rows.all_negative is not None
     (a, a_aside), (b, b_aside) = teachers.cosines(0, batch), teachers.cosines(1, batch)
-    near = losses.cosines(rows.anchor, rows.second) / 0.05
-    far = losses.cosines(rows.anchor, rows.all_negative) / 0.05
+    near = losses.cosines(rows.anchor, rows.second)
+    far = losses.cosines(rows.anchor, rows.all_negative) / 0.07
     assert a_aside is not None
     assert b_aside is not None
     keep = torch.from_numpy(batch.keep_negatives)
-    expected = {
-        "consistency": 2 * jensen_shannon(near, near.T),
-        "lists": 0.7 * list_mle((0.33 * a + 0.67 * b) / 0.05, near),
-        "lists_san": 0.7 * 0.4 * list_mle((0.33 * a_aside + 0.67 * b_aside) / 0.05, far, keep=keep),
-    }
+    views, aside = 0.33 * a + 0.67 * b, 0.33 * a_aside + 0.67 * b_aside
+    if form == "listnet":
+        lists = list_net(views / 0.09, near / 0.08, keep=~torch.eye(8, dtype=torch.bool))
+        lists_san = list_net(aside / 0.11, far, keep=keep)
+    else:
+        eps = CODE_EPS if form == "authors" else 0.0
+        lists = list_mle(views, near / settings.rank_tau, eps=eps)
+        lists_san = list_mle(aside, far, keep=keep, eps=eps)
+    consistency = jensen_shannon(near / 0.06, near.T / 0.06)
+    expected = {"consistency": 2 * consistency, "lists": 0.7 * lists, "lists_san": 0.7 * 0.4 * lists_san}
     for name, value in expected.items():
         assert terms[name].item() == pytest.approx(value.item(), rel=1e-4), name
     by_item = step(replace(settings, rank_normalise="items"), backbone)[0]
@@ -105,29 +124,67 @@ def test_rankcse_in_its_other_forms(backbone: Path, changes: dict[str, Any]):
 
 
 def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
-    settings = arm("rlrd", "hince", backbone, rl_weight=1.0, san_mle=0.3)
+    settings = arm("rlrd", "hince", backbone, rl_weight=0.8, san_mle=0.3, **TAUS)
     fixed, rows, batch, teachers = step(replace(settings, rl_update="fixed"), backbone)
-    (a, _), (b, _) = teachers.cosines(0, batch), teachers.cosines(1, batch)
-    near = losses.cosines(rows.anchor, rows.second) / 0.05
-    assert fixed["lists"].item() == pytest.approx(list_mle(a / 2 + b / 2, near).item(), rel=1e-4)
-    assert "teacher_share" not in fixed
-    learnt, *_ = step(settings, backbone)
-    share = learnt["teacher_share"].item()
-    assert 0.3 < share < 0.7
-    assert learnt["lists"].item() == pytest.approx(list_mle(share * a + (1 - share) * b, near).item(), rel=1e-4)
-    assert not learnt["teacher_share"].requires_grad
-
-
-def test_supervised_hard_takes_negatives_for_the_contradictions(backbone: Path):
-    terms, rows, batch, _ = step(arm("simcse_sup", "hard", backbone), backbone)
-    assert rows.all_contradiction is None
+    (a, a_aside), (b, b_aside) = teachers.cosines(0, batch), teachers.cosines(1, batch)
     assert rows.all_negative is not None
-    keep = {"keep": torch.from_numpy(batch.keep), "keep_negatives": torch.from_numpy(batch.keep_negatives)}
-    expected = hince(rows.anchor, rows.second, rows.all_negative, tau=0.05, tau_negative=0.05, **keep)
+    assert a_aside is not None
+    assert b_aside is not None
+    near = losses.cosines(rows.anchor, rows.second) / 0.06
+    far = losses.cosines(rows.anchor, rows.all_negative) / 0.07
+    keep = torch.from_numpy(batch.keep_negatives)
+
+    def lists(share: float) -> dict[str, float]:
+        aside = list_mle(share * a_aside + (1 - share) * b_aside, far, keep=keep)
+        views = list_mle(share * a + (1 - share) * b, near)
+        return {"lists": 0.8 * views.item(), "lists_san": 0.8 * 0.3 * aside.item()}
+
+    for name, value in lists(0.5).items():
+        assert fixed[name].item() == pytest.approx(value, rel=1e-4), name
+    assert "teacher_share" not in fixed
+    student = Student(encoder_of(settings, backbone, World()), settings, 0)
+    learnt = terms_of(settings, student, corpus(backbone), 1, World())(student, batch)
+    share = learnt.pop("teacher_share")
+    assert 0.3 < share < 0.7
+    assert share != 0.5
+    assert not share.requires_grad
+    for name, value in lists(share.item()).items():
+        assert learnt[name].item() == pytest.approx(value, rel=1e-4), name
+    saw, reward = student.mixture, -sum(term.item() for term in learnt.values()) / 2
+    assert saw is not None
+    assert saw.rewards[0].item() == pytest.approx(reward, rel=1e-5)
+    torch.testing.assert_close(saw.views[0], torch.stack([rows.anchor, rows.second]).detach(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(saw.lists[0], torch.stack([a, b]) / 0.09)
+    torch.testing.assert_close(saw.losses[0, 0], torch.stack([list_mle(one, near) for one in (a, b)]).detach())
+
+
+@pytest.mark.parametrize("san", ["off", "hince", "hard"])
+def test_supervised_contradictions_stand_at_the_temperature_of_the_views(backbone: Path, san: str):
+    """Beside aligned negatives, at their own; `hard` takes negatives for the contradictions."""
+    terms, rows, batch, _ = step(arm("simcse_sup", san, backbone, tau1=0.06), backbone)
+    contradicted = {} if rows.all_contradiction is None else {"hard": rows.all_contradiction}
+    if san == "off":
+        scale = {"tau": 0.06, "tau_negative": 0.06, "keep": torch.from_numpy(batch.keep)}
+        expected = hince(rows.anchor, rows.second, contradicted["hard"], **scale)
+        assert terms["info_nce"].item() == pytest.approx(expected.item(), rel=1e-5)
+        return
+    assert rows.all_negative is not None
+    assert (san == "hard") == (not contradicted)
+    own = 0.06 if san == "hard" else 0.08
+    expected = hince(
+        rows.anchor, rows.second, rows.all_negative, tau=0.06, tau_negative=own, **contradicted, **kept(batch)
+    )
     assert terms["hince"].item() == pytest.approx(expected.item(), rel=1e-5)
-    _, both, *_ = step(arm("simcse_sup", "hince", backbone), backbone)
-    assert both.all_contradiction is not None
-    assert both.all_negative is not None
+
+
+def test_the_head_of_training_begins_as_berts_layers_do():
+    """N(0, .02²) without a bias, by the run's own seed."""
+    first, again, other = head(64, 0), head(64, 0), head(64, 1)
+    assert first.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert first.weight.mean().item() == pytest.approx(0, abs=0.002)
+    assert not first.bias.any()
+    assert torch.equal(first.weight, again.weight)
+    assert not torch.equal(first.weight, other.weight)
 
 
 @pytest.mark.parametrize("host", HOSTS)

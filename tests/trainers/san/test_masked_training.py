@@ -7,20 +7,23 @@ import shutil
 import signal
 import subprocess
 import sys
+from math import log
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from corpora.san.lexicon import resolver
 from tests.modes import kept_from_others
-from tests.tiny import tiny_backbone
+from tests.tiny import WORDS, tiny_backbone
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.masked_lm import load_masked_lm
+from trainers.encoders.tokens import tokenise
 from trainers.engine.world import World
 from trainers.san.masked_model import MaskedModel
 from trainers.san.masked_settings import MaskedSettings, about, identity
-from trainers.san.masked_training import MaskedFit, train
+from trainers.san.masked_training import MaskedFit, batch_of, measured, train
 
 SENTENCES = [
     f"the {size} {kind} runs to the {place} ."
@@ -59,6 +62,84 @@ def test_embeddings_stand_still_and_the_head_is_tied_to_them(made: tuple[Path, P
     moved = (before.base_model.encoder, after.base_model.encoder)
     one, other = (next(iter(layers.parameters())) for layers in moved)
     assert not torch.equal(one, other)
+
+
+def test_a_first_step_from_a_new_head_moves_the_layers_by_their_rate(tmp_path: Path) -> None:
+    """A head is N(0, .02²) with log frequencies of the training sentences alone: the words of those held out,
+    5 % of them, count as unseen."""
+    own = sorted(set(WORDS))[:40]
+    backbone = tiny_backbone(tmp_path / "tiny")
+    settings = MaskedSettings(steps=1, batch_size=16, learning_rate=3e-3, head_rate=1e-9)
+    fit = train(settings, str(backbone), [f"{word} {word}" for word in own], tmp_path / "out", World())
+    before, after = load_masked_lm(backbone)[0], load_masked_lm(tmp_path / "out")[0]
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    share = after.get_output_embeddings().bias.detach().double().exp()
+    assert share.sum().item() == pytest.approx(1, abs=1e-5)
+    of_words = share[tokenizer.convert_tokens_to_ids(own)].sort().values
+    smoothed = len(share) * 0.1 + 2 * (len(own) - 2)
+    assert of_words.tolist() == pytest.approx([0.1 / smoothed] * 2 + [2.1 / smoothed] * (len(own) - 2), rel=1e-4)
+    assert share[tokenizer.cls_token_id].item() == pytest.approx(0.1 / smoothed, rel=1e-4)
+    assert fit.sentences == 2
+    drawn = after.cls.predictions.transform.dense.weight.std().item()
+    assert drawn == pytest.approx(after.config.initializer_range, rel=0.1)
+    moved = [
+        (now - was).abs().max().item()
+        for now, was in zip(
+            after.base_model.encoder.parameters(), before.base_model.encoder.parameters(), strict=True
+        )
+    ]
+    assert max(moved) == pytest.approx(3e-3, rel=0.01)
+
+
+def test_masks_of_a_step(tmp_path: Path) -> None:
+    """30 to 50 % of the words, at most 400 of 1,024 tokens, never a special token; each sentence once an epoch."""
+    backbone = tiny_backbone(tmp_path / "tiny")
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    for length, most in ((3, 0.5), (30, 400 / 1024 * 32 / 30)):
+        texts = [" ".join([word] * length) for word in sorted(set(WORDS))[:40]]
+        tokens = tokenise(tokenizer, texts, 64)
+        settings = MaskedSettings(batch_size=10)
+        seen, shares = [], []
+        for step in range(80):
+            batch = batch_of(tokens, tokenizer, settings, step, device="cpu")
+            ids, where = batch.ids.flatten().clone(), batch.where
+            assert (ids[where] == tokenizer.mask_token_id).all()
+            assert not torch.isin(batch.words, torch.tensor(tokenizer.all_special_ids)).any()
+            ids[where] = batch.words
+            seen += [tuple(row.tolist()) for row in ids.view_as(batch.ids)]
+            shares.append(len(where) / (10 * length))
+            assert torch.equal(batch.attended == 1, batch.ids != tokenizer.pad_token_id)
+        epochs = [seen[begin : begin + 40] for begin in range(0, len(seen), 40)]
+        assert all(sorted(epoch) == sorted(map(tuple, tokenizer(texts)["input_ids"])) for epoch in epochs)
+        assert epochs[0] != epochs[1]
+        assert min(shares) == pytest.approx(0.3, abs=0.03)
+        assert max(shares) == pytest.approx(most, abs=0.02)
+        assert len(set(shares)) > 5
+
+
+class Unigram(torch.nn.Module):
+    """Says the same of every masked place."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, ids: torch.Tensor, attended: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+        return self.logits.expand(len(where), -1)
+
+
+def test_the_figures_of_a_fit_are_means_over_masked_words(tmp_path: Path) -> None:
+    """Of a model that always says one word, four times as likely as any other: its share of the words is its
+    accuracy, and where it is the most frequent one, that share too."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone(tmp_path / "tiny"))
+    tokens, size = tokenise(tokenizer, SENTENCES, 64), len(tokenizer)
+    logits = torch.zeros(size, dtype=torch.float64)
+    logits[tokenizer.convert_tokens_to_ids("the")] = log(4)
+    fit = measured(Unigram(logits), tokens, tokenizer, SETTINGS, device="cpu")  # type: ignore[arg-type]
+    assert fit.sentences == len(SENTENCES)
+    assert 0.3 * 8 * len(SENTENCES) * 0.9 < fit.targets < 0.5 * 8 * len(SENTENCES)
+    assert fit.accuracy == fit.most_frequent == pytest.approx(2 / 8, abs=0.08)
+    assert fit.loss == pytest.approx(log(size + 3) - fit.accuracy * log(4), abs=1e-9)
 
 
 def test_the_result_generates_and_training_again_gives_the_same_weights(
