@@ -11,5 +11,5 @@ from tests.tiny import tiny_backbone
 
 @pytest.fixture(scope="module")
 def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BERT of two layers, the same in every test."""
+    """A random BERT of three layers, the same in every test."""
     return tiny_backbone(tmp_path_factory.mktemp("backbone") / "tiny")

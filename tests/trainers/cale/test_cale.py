@@ -16,10 +16,11 @@ from corpora.cale.records import CATEGORIES
 from corpora.sources.texts import keyed_sha256
 from tests.tiny import tiny_backbone
 from tests.trainers.cale_corpus import cale_corpus
+from tests.trainers.first_step import DECAY, SMALL, check_first_step
 from tests.workers import together
 from trainers.cale.batches import batches, ordered, shuffled_labels, steps_of
 from trainers.cale.settings import Settings, defining
-from trainers.cale.training import fit, loss
+from trainers.cale.training import fit, loss, read
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.marking import mark
 from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
@@ -184,6 +185,20 @@ def test_training_parts_concepts_and_the_control_does_not(backbone: Path):
         assert curve[5].terms == {"contrastive": curve[5].loss}
         assert set(curve[5].figures) == {"pos_dist", "neg_dist", "active_neg_share"}
     assert gaps["all"] > gaps["shuffled"] + 0.05
+
+
+def test_a_first_step_and_the_rates_of_all(backbone: Path):
+    """AdamW at one rate, which rises over the share of the steps that warm up, and falls over the others."""
+    settings = replace(SHORT, steps=1, warmup_ratio=0.0, weight_decay=0.0)
+    start = dict(read(settings, backbone, World()).encoder.named_parameters())
+    after, decayed, held = (
+        dict(fit(replace(settings, **changes), backbone, CORPUS, 0, World())[0].encoder.named_parameters())
+        for changes in ({}, {"weight_decay": DECAY}, SMALL)
+    )
+    check_first_step(start, after, decayed=decayed, held=held, rate=lambda name: 1e-3)
+    _, curve = fit(replace(settings, steps=8, warmup_ratio=0.5), backbone, CORPUS, 0, World())
+    shares = [0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]
+    assert [progress.learning_rate for progress in curve] == pytest.approx([1e-3 * share for share in shares])
 
 
 def test_one_seed_is_one_result(backbone: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torch
 from corpora.concept.records import ConceptCorpus, RuleNegatives
 from corpora.store.columns import Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
+from tests.trainers.first_step import DECAY, SMALL, check_first_step
 from tests.workers import together
 from trainers import losses
 from trainers.concept.batches import batches, draw_negatives, draw_of_epoch
@@ -297,7 +299,8 @@ def test_negatives_of_all_rows_stand_in_every_denominator(encoder: Encoder):
 
 @pytest.mark.parametrize("mode", ["absolute", "relative", "both", "unscaled", "unified"])
 def test_the_terms_of_a_step_by_their_formulas(encoder: Encoder, mode: str):
-    settings = replace(SHORT, hn_mode=mode, temperature=0.5, hn_margin=0.1, hn_coefficient=0.7, syn_weight=2.0)
+    weights = {"hn_margin": 0.1, "hn_coefficient": 0.7, "syn_weight": 2.0, "t2d_weight": 3.0}
+    settings = replace(SHORT, hn_mode=mode, temperature=0.5, **weights)
     batch = batches(settings, CORPUS, encoder.tokenise, 0, World())(1)
     encoder.eval()
     terms = loss(encoder, batch, settings, World())
@@ -310,19 +313,35 @@ def test_the_terms_of_a_step_by_their_formulas(encoder: Encoder, mode: str):
     )
     s, p = (left[owner] * wrong).sum(1), (left * right).sum(1)
     soft = torch.nn.functional.softplus
-    by_hand = {
-        "absolute": soft((s - 0.1) / 0.5).mean(),
-        "relative": soft((s - p[owner] + 0.1) / 0.5).mean(),
-        "both": soft((s - 0.1) / 0.5).mean() + soft(-(p - 0.1) / 0.5).mean(),
-        "unscaled": soft(s - 0.1).mean(),
-    }
-    plain = losses.info_nce(left, right, temperature=0.5, keep=keep["t2d"]).item()
+
+    def by_hand(tau: float) -> torch.Tensor:
+        pushed = soft((s - 0.1) / tau).mean()
+        return {
+            "absolute": pushed,
+            "relative": soft((s - p[owner] + 0.1) / tau).mean(),
+            "both": pushed + soft(-(p - 0.1) / tau).mean(),
+            "unscaled": soft(s - 0.1).mean(),
+        }[mode]
+
+    plain = losses.info_nce(left, right, temperature=0.5, keep=keep["t2d"])
     if mode == "unified":
         assert set(terms) == {"syn", "t2d"}
-        assert terms["t2d"].item() > plain
-    else:
-        assert terms["t2d"].item() == pytest.approx(plain, abs=1e-5)
-        assert terms["hard_negatives"].item() == pytest.approx(0.7 * by_hand[mode].item(), abs=1e-5)
+        own = torch.zeros(len(left)).index_add(0, owner, torch.exp(s / 0.5))
+        near = (torch.exp(left @ right.T / 0.5) * keep["t2d"]).sum(1)
+        forward = (torch.log(near + own) - p / 0.5).mean()
+        backward = losses.info_nce_directed(right, left, temperature=0.5, keep=keep["t2d"].T)
+        assert terms["t2d"].item() == pytest.approx(3 * (forward + backward).item() / 2, abs=1e-5)
+        return
+    assert terms["t2d"].item() == pytest.approx(3 * plain.item(), abs=1e-5)
+    assert terms["hard_negatives"].item() == pytest.approx(0.7 * by_hand(0.5).item(), abs=1e-5)
+    sharper = loss(encoder, batch, replace(settings, hn_temperature=0.3), World())
+    assert sharper["hard_negatives"].item() == pytest.approx(0.7 * by_hand(0.3).item(), abs=1e-5)
+    summed = loss(encoder, batch, replace(settings, hn_reduction="sum"), World())["hard_negatives"].item()
+    if mode != "both":  # whose two sums have numbers of their own
+        assert summed == pytest.approx(len(owner) * terms["hard_negatives"].item(), rel=1e-5)
+    one_way = loss(encoder, batch, replace(settings, symmetric=False), World())["t2d"].item()
+    forward = losses.info_nce_directed(left, right, temperature=0.5, keep=keep["t2d"])
+    assert one_way == pytest.approx(3 * forward.item(), abs=1e-5)
 
 
 def test_rows_of_one_concept_are_masked_in_the_batch(encoder: Encoder):
@@ -350,6 +369,25 @@ def test_training_moves_terms_towards_their_definitions(backbone: Path, readout:
     if readout == "weighted":
         assert frozen.layer_weights() == pytest.approx([0.5, 0.5])
         assert trained.layer_weights() != pytest.approx([0.5, 0.5], abs=1e-3)
+
+
+def test_a_first_step_moves_each_part_by_its_rate(backbone: Path):
+    """Layers below the last, embeddings and the mixture at theirs; warm up, decay and clip as the settings say."""
+    settings = replace(
+        SHORT, readout="weighted", steps=1, warmup=4, layer_decay=0.5, pool_lr_multiplier=3.0, weight_decay=0.0
+    )
+
+    def rate(name: str) -> float:
+        layer = re.search(r"layer\.(\d)", name)
+        share = 3.0 if "logits" in name else 0.5 ** (3 if layer is None else 2 - int(layer[1]))
+        return 1e-3 / 4 * share
+
+    start = dict(read(settings, backbone, World()).named_parameters())
+    after, decayed, held = (
+        dict(fit(replace(settings, **changes), backbone, CORPUS, 0, World())[0].named_parameters())
+        for changes in ({}, {"weight_decay": DECAY}, SMALL)
+    )
+    check_first_step(start, after, decayed=decayed, held=held, rate=rate)
 
 
 def test_hard_negatives_fall_below_the_margin_and_need_the_setting(backbone: Path):

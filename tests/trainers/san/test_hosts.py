@@ -14,6 +14,7 @@ import torch
 
 from corpora.san.records import SanCorpus
 from tests.tiny import tiny_backbone
+from tests.trainers.first_step import DECAY, SMALL, check_first_step
 from tests.trainers.san.corpus import san_corpus
 from tests.workers import together
 from trainers import losses
@@ -198,6 +199,16 @@ def test_every_host_learns(backbone: Path, host: str, san: str):
     assert rows.shape == (5, 32)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     assert isinstance(reader, {"simcse_sup": Headed, "sncse": Prompted, "rlrd": Prompted}.get(host, object))
+
+
+def test_a_first_step_moves_every_weight_by_the_rate(backbone: Path):
+    settings = replace(arm("simcse", "hince", backbone), steps=1, warmup=4, p1=0.1)
+    start = dict(read(settings, backbone, World()).named_parameters())  # type: ignore[attr-defined]
+    after, decayed, held = (
+        dict(fit(replace(settings, **changes), backbone, corpus(backbone), 0, World())[0].named_parameters())
+        for changes in ({}, {"weight_decay": DECAY}, SMALL)
+    )
+    check_first_step(start, after, decayed=decayed, held=held, rate=lambda name: 1e-3 / 4)
 
 
 @pytest.mark.parametrize("san_pass", ["separate", "fused"])
