@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,9 +15,12 @@ from corpora.difficulty.rows import PairTask
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from tests.pair_scores import evaluated
+from trainers.difficulty.adapters import initial, pair_layout, sentence_layout
 from trainers.difficulty.data import TaskData, for_selection, task_data
 from trainers.difficulty.fit import StackResult, fit_portions, fit_stack
-from trainers.difficulty.settings import FORMS, UNTRAINED, Settings, defining, isolating
+from trainers.difficulty.pair_scorer import named
+from trainers.difficulty.predict import Predictions
+from trainers.difficulty.settings import FORMS, SENTENCE_FORMS, UNTRAINED, Settings, defining, isolating
 from trainers.difficulty.stack import Model, layout_of, pair_target, sentence_target, train
 from trainers.difficulty.stack_arithmetic import batch_rows
 from trainers.engine.streams import torch_stream
@@ -45,18 +49,20 @@ def settings(form: str, **changes: object) -> Settings:
     return Settings(form=form, matched_to=matched, **{**given, **changes})
 
 
+TARGETED = ("pair_judge", "pair_lex", "pair_label_target", "complexity", "shuffled", "interp_complexity")
+
+
 def plain_loop(model: Model, data: TaskData) -> Tensor:
     """One model in ordinary two-dimensional tensors, written without the stacked code but for streams and start."""
     s, side = model.settings, data.train
     width, m = s.sizes(data.x.shape[1])
     layout = layout_of(s, data.x.shape[1])
-    from trainers.difficulty.adapters import initial
-
     row = initial(layout, torch_stream(model.seed, "init"), identity=False).requires_grad_()
     optimiser = torch.optim.AdamW([row], lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
     order = batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(model.seed, "data"))
     x, gold = torch.from_numpy(data.x), torch.from_numpy(side.gold).float()
     target = pair_target(model, data) if s.form.startswith("pair") else sentence_target(model, data)
+    shuffling = torch_stream(model.seed, "shuffled-complexity")
     for rows in order:
         p = {n: v.reshape(shape) for (n, shape), v in zip(
             layout.shapes.items(), row.split([math.prod(z) for z in layout.shapes.values()]
@@ -69,16 +75,28 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
             hidden = F.gelu(torch.addmm(p["heads.b1"], torch.cat([(a - b).abs(), a * b], 1), p["heads.w1"]))
             delta = torch.tanh((hidden[:, :m] * p["residual.w2"]).sum(1) + p["residual.b2"])
             c = torch.sigmoid((hidden[:, m:] * p["hardness.w2"]).sum(1) + p["hardness.b2"])
-            score = torch.from_numpy(side.anchor)[rows] + model.gamma * c * delta
-            loss = s.lambda_hard * (c - target[rows]).square().mean()
+            gate = torch.ones(()) if s.form == "pair_ungated" else c
+            score = torch.from_numpy(side.anchor)[rows] + model.gamma * gate * delta
+            loss = (s.form in TARGETED) * s.lambda_hard * (c - target[rows]).square().mean()
         else:
             first = torch.addmm(p["heads.b1"], h, p["heads.w1"])
             c = torch.sigmoid((F.gelu(first[:, m:]) * p["complexity.w2"]).sum(1) + p["complexity.b2"])
-            hidden = F.gelu(first[:, :m] + c[:, None] * p["scale.c"])
+            moved = torch.randperm(len(rows), generator=shuffling)
+            source = {
+                "complexity": c,
+                "shuffled": c[torch.cat([moved, moved + len(rows)])],
+                "global": torch.sigmoid(p["theta"]).expand_as(c),
+                "fixed": torch.full_like(c, 0.5),
+            }.get(s.form.removeprefix("interp_"), torch.zeros_like(c))
+            hidden = F.gelu(first[:, :m] + source[:, None] * p["scale.c"])
             alpha = 1 + s.alpha0 * torch.tanh(torch.addmm(p["scale.b2"], hidden, p["scale.w2"]))
-            u = F.normalize(F.normalize(alpha * h, dim=1), dim=1)
+            u = F.normalize(h if s.form == "proj_only" else alpha * h, dim=1)
+            if s.form.startswith("interp_"):
+                frozen = 1 - model.gamma if s.interp_form == "interpolate" else 1.0
+                u = frozen * x[both] + model.gamma * u
+            u = F.normalize(u, dim=1)
             score = (u[: len(rows)] * u[len(rows) :]).sum(1)
-            loss = s.lambda_hard * (c - target[both]).square().mean()
+            loss = (s.form in TARGETED) * s.lambda_hard * (c - target[both]).square().mean()
             loss = loss + s.lambda_anchor * (1 - F.cosine_similarity(u, x[both])).mean()
         above = gold[rows][:, None] > gold[rows][None, :]
         scaled = score / s.tau
@@ -117,14 +135,155 @@ def test_600_steps_in_company_equal_600_steps_alone_bit_for_bit(form: str) -> No
     assert torch.equal(full[others[0], 2], three[others[0], 2])
 
 
-@pytest.mark.parametrize("form", ["pair_judge", "complexity"])
+WRITTEN = {
+    "pair_judge": {}, "pair_ungated": {}, "pair_gate_free": {}, "pair_lex": {}, "pair_label_target": {},
+    "complexity": {}, "shuffled": {}, "global": {}, "fixed": {}, "h_only": {}, "proj_only": {},
+    "interp_complexity": {}, "interp_fixed": {"interp_form": "residual"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", WRITTEN)
 def test_stack_equals_a_plain_loop(form: str) -> None:
     """Same start, batches and optimiser; forward, loss, gradients and clipping are written a second time."""
     data = toy()
-    changes = {"steps": 40, "d_h": 32, "m": 16, "batch_size": 32}
+    changes = {"steps": 40, "d_h": 32, "m": 16, "batch_size": 32, **WRITTEN[form]}
     plain = plain_loop(Model(settings(form, **changes), 1, 0.25), data)
     stacked = fitted([form], [0, 1], data, **changes)[form, 1]
-    assert torch.equal(stacked, plain)
+    assert torch.equal(stacked, plain) or (form == "global" and torch.allclose(stacked, plain, rtol=0, atol=1e-8))
+
+
+def test_where_the_layers_of_an_adapter_begin() -> None:
+    """Uniform in ±1/√inputs, as torch's; ends that would move the anchor at zero, and an identity where asked."""
+    shape = {"d": 64, "d_h": 64, "m": 32}
+    bounds = {"working.w": 1 / 8, "working.b": 1 / 8, "norm.bias": 0, "residual.w2": 0, "residual.b2": 0}
+    bounds |= {"scale.w2": 0, "scale.b2": 0, "theta": 0, "hardness.w2": 32**-0.5, "complexity.w2": 32**-0.5}
+    for layout, inputs in ((pair_layout(**shape), 128), (sentence_layout(**shape), 64)):
+        views = layout.views(initial(layout, torch_stream(0, "init"), identity=False)[None])
+        own = bounds | {"heads.w1": inputs**-0.5, "heads.b1": inputs**-0.5, "scale.c": 65**-0.5}
+        assert (views["norm.gain"] == 1).all()
+        for name in views.keys() & own.keys():
+            assert views[name].abs().max().item() == pytest.approx(own[name], rel=0.15), name
+            assert own[name] == 0 or views[name].numel() < 9 or views[name].min() < 0 < views[name].max()
+        same = layout.views(initial(layout, torch_stream(0, "init"), identity=True)[None])
+        assert torch.equal(same["working.w"][0], torch.eye(64))
+        assert not same["working.b"].any()
+        assert torch.equal(same["heads.w1"], views["heads.w1"])
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return x * scipy.stats.norm.cdf(x)
+
+
+def normal(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def trained(data: TaskData, form: str, **changes: object) -> tuple[dict[str, np.ndarray], Predictions]:
+    """The parameters of an arm that has learnt for a while, and what it predicts."""
+    arm = settings(form, d_h=WIDTH, learning_rate=3e-2, **changes)
+    (result,) = fit_stack([(arm, 1)], [data], evaluate=lambda request, task, said, control: [said])
+    return {
+        name: value.double().numpy() for name, value in named(result.trained["toy"], WIDTH).items()
+    }, result.scores[0]
+
+
+def read(p: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    z = x @ p["working.w"] + p["working.b"]
+    z = (z - z.mean(-1, keepdims=True)) / np.sqrt(z.var(-1, keepdims=True) + 1e-5)
+    return z * p["norm.gain"] + p["norm.bias"]
+
+
+@pytest.mark.parametrize(
+    ("form", "interp_form"),
+    [(name, "interpolate") for name in SENTENCE_FORMS if "shuffled" not in name]
+    + [("interp_complexity", "residual")],
+)
+def test_what_a_sentence_arm_predicts_in_plain_numpy(form: str, interp_form: str) -> None:
+    data = toy()
+    p, said = trained(data, form, interp_form=interp_form)
+    table = dict(zip(data.task.sentences, data.x.astype(float), strict=True))
+
+    def vectors(texts: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+        x = np.array([table[text] for text in texts])
+        h = read(p, x)
+        first = h @ p["heads.w1"] + p["heads.b1"]
+        c = sigmoid(gelu(first[:, 8:]) @ p["complexity.w2"] + p["complexity.b2"])
+        source = {"complexity": c, "complexity_lex": c, "global": sigmoid(p["theta"]), "fixed": 0.5}
+        fed = source.get(form.removeprefix("interp_"), 0.0) * np.ones(len(x))
+        alpha = 1 + 0.2 * np.tanh(gelu(first[:, :8] + fed[:, None] * p["scale.c"]) @ p["scale.w2"] + p["scale.b2"])
+        u = normal(h if form == "proj_only" else alpha * h)
+        if form.startswith("interp_"):
+            u = normal((0.75 if interp_form == "interpolate" else 1.0) * x + 0.25 * u)
+        return u, c
+
+    split, train = data.task.evaluation, data.task.train
+    (left, c_left), (right, c_right) = vectors(split.a), vectors(split.b)
+    np.testing.assert_allclose(said.scores, (left * right).sum(1), atol=1e-5)
+    np.testing.assert_allclose(said.train_scores, (vectors(train.a)[0] * vectors(train.b)[0]).sum(1), atol=1e-5)
+    candidates = tuple(dict.fromkeys(split.b))
+    np.testing.assert_allclose(said.vectors[0], left, atol=1e-5)
+    np.testing.assert_allclose(said.vectors[1], vectors(candidates)[0], atol=1e-5)
+    c = np.concatenate([c_left, c_right])
+    expected = {"mean_complexity": c.mean()}
+    if target := SENTENCE_FORMS[form].target:
+        own = {text: [] for text in data.task.sentences}
+        for a, b, hard in zip(split.a, split.b, data.evaluation.hard_lex, strict=True):
+            own[a].append(hard)
+            own[b].append(hard)
+        surface = dict(zip(data.task.sentences, data.surface, strict=True))
+        goal = np.array(
+            [np.mean(own[text]) if target == "hard_lex" else surface[text] for text in (*split.a, *split.b)]
+        )
+        expected |= {"complexity_mse": ((c - goal) ** 2).mean(), "complexity_variance": goal.var()}
+    assert said.diagnostics == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("form", ["pair_judge", "pair_lex", "pair_label_target", "pair_ungated"])
+def test_what_a_pair_arm_predicts_in_plain_numpy(form: str) -> None:
+    data, changes = toy(), {"ce_map": "identity"} if form == "pair_judge" else {}
+    p, said = trained(data, form, **changes)
+    table = dict(zip(data.task.sentences, data.x.astype(float), strict=True))
+
+    def heads(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x_a, x_b = (np.array([table[text] for text in side]) for side in (first, second))
+        a, b = read(p, x_a), read(p, x_b)
+        hidden = gelu(np.concatenate([np.abs(a - b), a * b], 1) @ p["heads.w1"] + p["heads.b1"])
+        delta = np.tanh(hidden[:, :8] @ p["residual.w2"] + p["residual.b2"])
+        gate = sigmoid(hidden[:, 8:] @ p["hardness.w2"] + p["hardness.b2"])
+        return (x_a * x_b).sum(1), delta, np.ones_like(gate) if form == "pair_ungated" else gate
+
+    split, train = data.task.evaluation, data.task.train
+    anchor, delta, gate = heads(split.a, split.b)
+    np.testing.assert_allclose(said.frozen, anchor, atol=1e-5)
+    np.testing.assert_allclose(said.scores, anchor + 0.25 * gate * delta, atol=1e-5)
+    cosine, moved, open_ = heads(train.a, train.b)
+    np.testing.assert_allclose(said.train_scores, cosine + 0.25 * open_ * moved, atol=1e-5)
+    candidates = tuple(dict.fromkeys(split.b))
+    rows, columns = (grid.ravel() for grid in np.indices((5, len(candidates))))
+    against, delta_of, gate_of = heads(
+        tuple(split.a[row] for row in rows), tuple(candidates[at] for at in columns)
+    )
+    np.testing.assert_allclose(said.anchor[rows, columns], against, atol=1e-5)
+    np.testing.assert_allclose(said.pair_score(rows, columns), against + 0.25 * gate_of * delta_of, atol=1e-5)
+    assert said.reach == 0.25
+    expected = {
+        "gamma": 0.25,
+        "mean_gate": gate.mean(),
+        "saturated": (np.abs(delta) > 0.99).mean(),
+        "mean_correction": 0.25 * np.abs(gate * delta).mean(),
+    }
+    goal = {
+        "pair_judge": np.abs(data.evaluation.judged - anchor),
+        "pair_lex": data.evaluation.hard_lex,
+        "pair_label_target": 1 - split.gold,
+    }.get(form)
+    if goal is not None:
+        expected |= {"hardness_mse": ((gate - goal) ** 2).mean(), "hardness_variance": goal.var()}
+    assert said.diagnostics == pytest.approx(expected, rel=1e-4)
 
 
 def by_metric(result: StackResult) -> dict[str, float]:
