@@ -324,6 +324,34 @@ def test_the_mixture_is_drawn_by_weight() -> None:
     assert sorted(first[:800]) == list(range(800))  # one round through before the next begins
 
 
+def test_every_epoch_and_every_round_has_an_order_of_its_own() -> None:
+    """Of seed and name too; the rows beyond the last whole batch are dropped where that is asked."""
+    from torch.utils.data import ConcatDataset
+
+    from trainers.sentence_transformers.order import Shuffled, Weighted
+
+    def rows(epoch: int, seed: int = 3, name: str = "one", drop: bool = False) -> list[list[int]]:
+        sampler = Shuffled(10, 4, drop, seed, name)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    assert [len(batch) for batch in rows(0)] == [4, 4, 2]
+    assert rows(0, drop=True) == rows(0)[:2]
+    assert sorted(row for batch in rows(0) for row in batch) == list(range(10))
+    assert rows(0) == rows(0)
+    assert len({str(one) for one in (rows(0), rows(1), rows(0, seed=4), rows(0, name="other"))}) == 4
+    small, large = Shuffled(8, 4, False, 3, "one"), Shuffled(80, 4, False, 3, "other")
+    mixed = Weighted(ConcatDataset([list(range(8)), list(range(80))]), [small, large], [9, 1], seed=3)
+    drawn = {}
+    for epoch in (0, 1):
+        mixed.set_epoch(epoch)
+        own = [row for batch in mixed for row in batch if row < 8]
+        drawn[epoch] = [tuple(own[begin : begin + 8]) for begin in range(0, len(own) - 7, 8)]
+        assert len(drawn[epoch]) >= 6
+        assert all(sorted(one) == list(range(8)) for one in drawn[epoch])
+    assert len({*drawn[0], *drawn[1]}) == len(drawn[0]) + len(drawn[1])
+
+
 @pytest.mark.parametrize("sampler", ["no_duplicates", "group_by_label"])
 def test_the_library_s_own_samplers(sampler: str, backbone: Path) -> None:
     found = corpus(backbone, rows=columns(2, "class"))
