@@ -12,6 +12,7 @@ from torch import Tensor
 
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.rows import PairTask
+from corpora.difficulty.surface import surface_complexity
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from tests.pair_scores import evaluated
@@ -21,7 +22,7 @@ from trainers.difficulty.fit import StackResult, fit_portions, fit_stack
 from trainers.difficulty.pair_scorer import named
 from trainers.difficulty.predict import Predictions
 from trainers.difficulty.settings import FORMS, SENTENCE_FORMS, UNTRAINED, Settings, defining, isolating
-from trainers.difficulty.stack import Model, layout_of, pair_target, sentence_target, train
+from trainers.difficulty.stack import Model, frozen_at_width, layout_of, pair_target, sentence_target, train
 from trainers.difficulty.stack_arithmetic import batch_rows
 from trainers.engine.streams import torch_stream
 
@@ -34,7 +35,7 @@ def toy(name: str = "toy", n: int = 120, judged: bool = True) -> TaskData:
 
     def split(kind: str, rows: int) -> Pairs:
         a = [f"{kind} left {i % (rows - 3)}, which waits" for i in range(rows)]
-        b = [f"{kind} right {i % (rows - 5)} waits" for i in range(rows)]
+        b = [f"{kind} right {max(0, i - 5)} waits" for i in range(rows)]
         return Pairs(tuple(f"{kind}{i}" for i in range(rows)), tuple(a), tuple(b), draw.integers(0, 6, rows) / 5)
 
     task = PairTask(name, True, split("train", n), split("evaluation", n // 2), "validation", "made up")
@@ -116,8 +117,10 @@ def one_thread() -> object:
     torch.set_num_threads(before)
 
 
-def fitted(forms: list[str], seeds: list[int], data: TaskData, **changes: object) -> dict[tuple[str, int], Tensor]:
-    models = [Model(settings(form, **changes), seed, 0.25) for seed in seeds for form in forms]
+def fitted(
+    forms: list[str], seeds: list[int], data: TaskData, gamma: float = 0.25, **changes: object
+) -> dict[tuple[str, int], Tensor]:
+    models = [Model(settings(form, **changes), seed, gamma) for seed in seeds for form in forms]
     trained = train(models, data, device="cpu", advance=lambda steps: None)
     return {(one.model.settings.form, one.model.seed): one.row for one in trained}
 
@@ -144,11 +147,12 @@ WRITTEN = {
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_stack_equals_a_plain_loop(form: str) -> None:
-    """Same start, batches and optimiser; forward, loss, gradients and clipping are written a second time."""
+    """Same start, batches and optimiser; forward, loss, gradients and clipping are written a second time. The
+    model's gamma counts, as of a matched arm, and not that of its settings."""
     data = toy()
     changes = {"steps": 40, "d_h": 32, "m": 16, "batch_size": 32, **WRITTEN[form]}
-    plain = plain_loop(Model(settings(form, **changes), 1, 0.25), data)
-    stacked = fitted([form], [0, 1], data, **changes)[form, 1]
+    plain = plain_loop(Model(settings(form, **changes), 1, 0.1), data)
+    stacked = fitted([form], [0, 1], data, gamma=0.1, **changes)[form, 1]
     assert torch.equal(stacked, plain) or (form == "global" and torch.allclose(stacked, plain, rtol=0, atol=1e-8))
 
 
@@ -386,8 +390,40 @@ def test_shuffled_targets_keep_their_values_and_lose_their_places() -> None:
     data = toy()
     own = pair_target(Model(settings("pair_lex"), 3, 0.25), data)
     moved = pair_target(Model(settings("pair_lex_shuffled"), 3, 0.25), data)
+    of_another_seed = pair_target(Model(settings("pair_lex_shuffled"), 4, 0.25), data)
     assert torch.equal(own.sort().values, moved.sort().values)
     assert not torch.equal(own, moved)
+    assert not torch.equal(of_another_seed, moved)
+
+
+def test_targets_of_sentences_are_of_surfaces_or_training_pairs_alone() -> None:
+    data = toy()
+    hard: dict[str, list[float]] = {text: [] for text in data.task.sentences}
+    for a, b, value in zip(data.task.train.a, data.task.train.b, data.train.hard_lex, strict=True):
+        hard[a].append(value)
+        hard[b].append(value)
+    expected = {
+        "complexity": surface_complexity(data.task.sentences),
+        "complexity_lex": [np.mean(values) if values else 0.0 for values in hard.values()],
+        "fixed": np.zeros(len(hard)),
+    }
+    for form, values in expected.items():
+        np.testing.assert_allclose(sentence_target(Model(settings(form), 0, 0.25), data), values, atol=1e-6)
+    assert not all(map(any, hard.values()))  # those of evaluation pairs
+
+
+def test_frozen_vectors_of_another_width_are_projected_orthonormally() -> None:
+    """P by its unit rows and by sums of two of them, which tell how long they were: PᵀP is a multiple of I."""
+    each = np.eye(WIDTH)
+    rows = frozen_at_width(np.concatenate([each, each[:1] + each]).astype(np.float32), 16)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    found = [rows[0]]
+    for row, both in zip(rows[1:WIDTH], rows[WIDTH + 1 :], strict=True):
+        (of_first, of_row), *_ = np.linalg.lstsq(np.stack([rows[0], row], 1), both, rcond=None)
+        found.append(row * of_row / of_first)
+    gram = np.stack(found, 1) @ np.stack(found)
+    np.testing.assert_allclose(gram / gram.trace() * 16, np.eye(16), atol=1e-3)
+    assert frozen_at_width(each, WIDTH) is each
 
 
 def test_label_target_is_one_minus_gold() -> None:
