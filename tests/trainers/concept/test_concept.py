@@ -79,6 +79,13 @@ def test_a_step_is_a_function_of_seed_step_and_view(encoder: Encoder):
         forth[0].pairs.ids, batches(SHORT, CORPUS, encoder.tokenise, 1, World())(0).pairs.ids
     )
     assert len(forth[0]) == 16 + forth[0].negatives_of_all
+    of_negatives = {
+        batches(SHORT, CORPUS, encoder.tokenise, seed, World(rank=rank, size=2))(step).stream
+        for seed in (0, 1)
+        for rank in (0, 1)
+        for step in (0, 1)
+    }
+    assert len(of_negatives) == 8
 
 
 def test_arms_of_one_seed_see_the_same_pairs(encoder: Encoder):
@@ -121,6 +128,9 @@ def test_an_epoch_takes_every_row_once_before_any_again(encoder: Encoder):
         assert len(set(np.concatenate(epoch).tolist())) == 20
     assert set(np.concatenate(first).tolist()) != set(np.concatenate(second).tolist())
     assert not np.array_equal(first[0], draw_of_epoch(CORPUS.t2d, 5, 1, 0))
+    assert not np.array_equal(
+        first[0], draw_of_epoch(CORPUS.syn, 5, 0, 0)
+    )  # as many rows, in an order of their own
     take = batches(SHORT, CORPUS, encoder.tokenise, 0, World())
     plain = batches(replace(SHORT, hard_negatives=False), CORPUS, encoder.tokenise, 0, World())
     back = [take(step) for step in (7, 0)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.tiny import tiny_backbone
-from tests.trainers.san.corpus import san_corpus
+from tests.trainers.san.corpus import san_corpus, texts_of
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.san.batches import SanBatch, batches, columns_of, others, steps_of
@@ -91,7 +91,8 @@ def test_workers_share_a_batch(encoder: Encoder):
             assert np.array_equal(part.keep, batch.keep[begin : begin + 5])
             assert np.array_equal(part.keep_negatives, batch.keep_negatives[begin : begin + 5])
             assert len(part) == len(batch)
-    assert halves[0][0].stream != halves[1][0].stream
+    runs = (whole, halves[1], seen(SAN, encoder, seed=1))
+    assert len({batch.stream for run in runs for batch in run}) == 3 * len(whole)
 
 
 def masks(settings: Settings, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
@@ -114,14 +115,24 @@ def test_what_says_the_same_is_no_negative(encoder: Encoder):
     assert np.argwhere(~keep_negatives).tolist() == [[row, 5] for row in range(40)]
 
 
+def test_an_entailment_that_another_premise_has_or_is_is_no_negative(encoder: Encoder):
+    """Rows 20 and 21 entail the same; row 30 entails the sentence of row 31."""
+    entailed = [f"{sentence} too" for sentence in CORPUS.sentences[:]]
+    entailed[21], entailed[30] = entailed[20], CORPUS.sentences[31]
+    corpus = replace(CORPUS, entailed=texts_of(entailed))
+    settings = replace(PLAIN, host="simcse_sup", batch_size=40)
+    batch = batches(settings, corpus, encoder, 0, World())(0)
+    order = np.argsort(batch.rows)
+    left_out = np.argwhere(~batch.keep[np.ix_(order, order)]).tolist()
+    assert left_out == [[8, 9], [9, 8], [20, 21], [21, 20], [31, 30]]
+
+
 def test_a_negative_that_is_cut_before_it_differs_is_none(tmp_path: Path):
     """Three pieces of text are read; negatives differ in the first word, negations ("not …") too."""
     short = Encoder.load(tiny_backbone(tmp_path), readout="mean", max_length=5)
     corpus = san_corpus()
     sentences = corpus.sentences[:]
     late = [f"{sentence} stone" for sentence in sentences]
-    from tests.trainers.san.corpus import texts_of
-
     changed = replace(corpus, sets={"san": replace(corpus.sets["san"], last=texts_of(late))})
     batch = batches(replace(SAN, batch_size=40, postprocess="off"), changed, short, 0, World())(0)
     own = batch.keep_negatives[np.arange(40), np.arange(40)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import logsumexp
 
 from corpora.san.records import SanCorpus
 from tests.tiny import tiny_backbone
@@ -20,6 +21,7 @@ from tests.workers import together
 from trainers import losses
 from trainers.engine.world import Progress, World
 from trainers.san.batches import SanBatch, batches
+from trainers.san.hosts import simcse
 from trainers.san.hosts.rows import Rows
 from trainers.san.losses import bidirectional_margin, hince
 from trainers.san.ranking import CODE_EPS, jensen_shannon, list_mle, list_net
@@ -181,6 +183,16 @@ def test_supervised_contradictions_stand_at_the_temperature_of_the_views(backbon
         rows.anchor, rows.second, rows.all_negative, tau=0.06, tau_negative=own, **contradicted, **kept(batch)
     )
     assert terms["hince"].item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_second_views_that_are_left_out_count_for_nothing(backbone: Path):
+    settings = arm("simcse", "off", backbone, tau1=0.06)
+    _, rows, batch, _ = step(settings, backbone)
+    keep = np.random.default_rng(0).random((8, 8)) < 0.6
+    np.fill_diagonal(keep, True)
+    (term,) = simcse.terms(rows, replace(batch, keep=keep), settings).values()
+    logits = np.where(keep, losses.cosines(rows.anchor, rows.second).detach().numpy() / 0.06, -np.inf)
+    assert term.item() == pytest.approx((logsumexp(logits, axis=1) - logits.diagonal()).mean(), rel=1e-5)
 
 
 def test_the_head_of_training_begins_as_berts_layers_do():
