@@ -18,12 +18,13 @@ from tests.workers import together
 from trainers.defsent.batches import definition_batches, inference_batches, steps_of_epoch
 from trainers.defsent.encoder import WordEncoder
 from trainers.defsent.freezing import FrozenWeightsChanged
-from trainers.defsent.mlm_fit import mask_tokens, masked_states
+from trainers.defsent.heads import untrained_head
+from trainers.defsent.mlm_fit import HeadFit, fit_head, mask_tokens, masked_states
 from trainers.defsent.settings import Settings, defining
 from trainers.defsent.training import fit, loss, read
 from trainers.defsent.vocabulary import word_pieces
 from trainers.encoders.encoder import Encoder
-from trainers.engine.streams import numpy_stream
+from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.engine.world import World
 
 CORPUS = definitions()
@@ -147,6 +148,8 @@ def test_the_loss_is_the_cross_entropy_over_the_whole_vocabulary(bert: Path):
     )
     assert len(peer[0]) == model.encoder.backbone.config.vocab_size
     assert loss(model, batch, World())["word_prediction"].item() == pytest.approx(expected, rel=1e-5)
+    of_two = loss(model, replace(batch, rows_of_all=40), World(size=2))  # whose gradients are averaged
+    assert of_two["word_prediction"].item() == pytest.approx(2 * expected * 10 / 40, rel=1e-5)
 
 
 @pytest.mark.parametrize("readout", ["cls", "mean", "max", "sep", "sum"])
@@ -280,6 +283,51 @@ def test_masked_states_are_those_of_their_tokens(bare: Path):
     assert torch.allclose(mine, hidden[at[(at >= start) & (at < start + tokens.lengths[3])] - start], atol=1e-5)
 
 
+def test_a_fitted_head_is_that_of_a_plain_loop(bare: Path):
+    """Same start and streams; 5 % held out, log frequencies of the others, and AdamW with rise and fall of its rate
+    are written a second time."""
+    encoder = Encoder.load(bare)
+    texts = list(CORPUS.rows["train"].definitions) * 12
+    head, fitted = fit_head(encoder, texts, epochs=3)
+    states, targets = masked_states(encoder, texts)
+    order = torch.from_numpy(numpy_stream(0, "mlm", "held out").permutation(len(targets)))
+    held, kept = order.split([round(len(order) / 20), len(order) - round(len(order) / 20)])
+    twin = untrained_head(encoder, torch_stream(0, "mlm", "init"))
+    transform, table = twin.transform, twin.decoder.detach()
+    assert transform is not None
+    counts = torch.bincount(targets[kept], minlength=len(table)) + 0.1
+    bias = torch.nn.Parameter((counts / counts.sum()).log())
+    still = [transform.dense.bias, transform.norm.weight, transform.norm.bias, bias]
+    optimizer = torch.optim.AdamW(
+        [{"params": [transform.dense.weight], "weight_decay": 0.01}, {"params": still, "weight_decay": 0.0}],
+        lr=1e-3,
+    )
+    steps = 3 * -(-len(kept) // 256)
+    rise, step = round(0.1 * steps), 0
+    assert rise >= 1
+    for epoch in range(3):
+        for rows in kept[numpy_stream(0, "mlm", "order", epoch).permutation(len(kept))].split(256):
+            for group in optimizer.param_groups:
+                group["lr"] = 1e-3 * ((step + 1) / rise if step < rise else (steps - step) / (steps - rise))
+            optimizer.zero_grad()
+            F.cross_entropy(transform(states[rows]) @ table.T + bias, targets[rows]).backward()
+            optimizer.step()
+            step += 1
+    assert torch.allclose(head.bias, bias, atol=1e-4)
+    assert torch.allclose(head.transform.dense.weight, transform.dense.weight, atol=1e-4)
+    with torch.inference_mode():
+        logits = transform(states[held]) @ table.T + bias
+    assert (fitted.texts, fitted.targets) == (len(texts), len(targets))
+    assert fitted.accuracy == pytest.approx((logits.argmax(1) == targets[held]).double().mean().item(), abs=0.02)
+    assert fitted.loss == pytest.approx(F.cross_entropy(logits, targets[held]).item(), rel=1e-3)
+    assert fitted.most_frequent == pytest.approx(targets[held].bincount().max().item() / len(held))
+
+
+@pytest.mark.parametrize(("accuracy", "usable"), [(0.2, True), (0.199, False)])
+def test_a_usable_head_is_twice_as_good_as_the_most_frequent_word(accuracy: float, usable: bool):
+    assert HeadFit(texts=9, targets=9, accuracy=accuracy, loss=1.0, most_frequent=0.1).usable == usable
+
+
 def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monkeypatch: pytest.MonkeyPatch):
     from trainers.defsent import mlm_fit
 
@@ -297,6 +345,9 @@ def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monk
     assert len(made) == 2
     fit(settings, bare, CORPUS, 0, World(precision="bf16"))  # whose states are rounded
     assert len(made) == 3
+    for count, changes in ((4, {"mlm_epochs": 3}), (5, {"max_length": 5})):
+        fit(replace(settings, **changes), bare, CORPUS, 0, World())
+        assert len(made) == count, changes
     assert {"mlm accuracy", "mlm most_frequent", "mlm texts"} <= one.about.keys()
 
 
