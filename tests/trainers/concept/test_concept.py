@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from corpora.concept.records import ConceptCorpus, RuleNegatives
+from corpora.concept.records import ConceptCorpus, PairRows, RuleNegatives
 from corpora.store.columns import Ragged
 from tests.tiny import tiny_backbone, tiny_corpus
 from tests.trainers.first_step import DECAY, SMALL, check_first_step
@@ -464,6 +464,13 @@ def test_a_worker_without_negatives_has_the_terms_of_the_others(encoder: Encoder
     terms = loss(encoder, nobodys, SHORT, World())
     assert terms["hard_negatives"].item() == 0
     assert terms["hard_negatives"].requires_grad
+
+
+def test_without_definitions_nothing_is_pushed_away(encoder: Encoder):
+    none = PairRows("t2d", CORPUS.t2d.left[:0], CORPUS.t2d.right[:0], Ragged.of([]))
+    batch = batches(SHORT, replace(CORPUS, t2d=none), encoder.tokenise, 0, World())(0)
+    assert (batch.negatives, len(batch)) == (None, 2 * SHORT.batch_size)
+    assert list(loss(encoder, batch, SHORT, World())) == ["syn"]
 
 
 def _share(rank: int, size: int, folder: Path) -> None:
