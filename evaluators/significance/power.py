@@ -35,8 +35,8 @@ class Noise:
 
     sd: of the deltas of single seeds. item: of the mean over infinitely many seeds, due to the sample of items.
     cell: the part of sd due to single (seed, item) cells, which is in the items' variance too. groups: independent
-    groups of items; 0 if items are not sampled. item_df: degrees of freedom of the items' variance; None for
-    groups - 1.
+    groups of items; 0, and no noise of theirs, if items are not sampled. item_df: degrees of freedom of the items'
+    variance; None for groups - 1.
     """
 
     sd: float = 1.0
@@ -79,8 +79,6 @@ def power(
     scale = max(noise.sd, noise.item, abs(effect), margin)
     v_seed, v_cell = (noise.sd / scale) ** 2 / n, (noise.cell / scale) ** 2 / n
     v_item = (noise.item / scale) ** 2 + v_cell
-    if not noise.groups:
-        v_item = v_cell = 0.0
     variance = max(v_seed + v_item - v_cell, v_seed, v_item)
     effect, margin, se = effect / scale, margin / scale, math.sqrt(variance)
     tail = alpha / 2 if aim == "difference" else alpha
@@ -247,7 +245,7 @@ def more_seeds(
     def shown(seeds: float) -> bool:
         return power(seeds, noise, aim=aim, effect=effect, margin=margin, alpha=alpha) >= POWER
 
-    if noise.groups and noise.item and (noise.sd == 0 or not shown(math.inf)):
+    if noise.item and (noise.sd == 0 or not shown(math.inf)):
         return MoreSeeds(k=None, k_upper=None, settles=False)
 
     def still(noise: Noise) -> int | None:

@@ -161,6 +161,10 @@ def test_more_seeds_by_hand():
     assert (more.k, more.k_upper, more.settles) == (12, 54, True)
     assert more_seeds(3, Noise(), aim="difference", effect=0.001, alpha=0.05).k is None
     assert more_seeds(50, Noise(), aim="difference", effect=5.0, alpha=0.05).k == 1
+    needed = seeds_required(Noise(), effect=0.15)
+    assert needed is not None
+    most, over = (more_seeds(needed - k, Noise(), aim="difference", effect=0.15, alpha=0.05) for k in (200, 201))
+    assert (most.k, over.k) == (200, None)  # "more than 200"
     assert more_seeds(3, Noise(), aim="difference", effect=0.0, alpha=0.05).k is None
 
 
