@@ -101,6 +101,10 @@ def test_more_claims_and_noisy_items_take_a_larger_effect():
 def test_seeds_required_golden():
     found = [seeds_required(Noise(), effect=dz) for dz in (0.3, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4)]
     assert found == [90, 34, 15, 10, 8, 6, 5, 4, 3]
+    assert [seeds_required(Noise(), effect=12.0), seeds_required(Noise(), effect=11.0)] == [2, 3]
+    assert [seeds_required(Noise(), effect=0.3, cap=cap) for cap in (90, 89)] == [90, None]
+    bound = smallest_effect(10_000)
+    assert [seeds_required(Noise(), effect=bound * off) for off in (1.000001, 0.999999)] == [10_000, None]
     assert seeds_required(Noise(), effect=0.01, cap=500) is None
     assert seeds_required(Noise(), effect=0.0) is None
 
