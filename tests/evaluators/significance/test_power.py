@@ -165,6 +165,8 @@ def test_more_seeds_by_hand():
     assert (more.k, more.k_upper, more.settles) == (12, 54, True)
     assert more_seeds(3, Noise(), aim="difference", effect=0.001, alpha=0.05).k is None
     assert more_seeds(50, Noise(), aim="difference", effect=5.0, alpha=0.05).k == 1
+    corrected = next(n for n in range(4, 99) if TTestPower().power(0.5 / 0.6245, n, 0.01) >= 0.8)
+    assert more_seeds(3, Noise(sd=0.6245), aim="difference", effect=0.5, alpha=0.01).k == corrected - 3
     needed = seeds_required(Noise(), effect=0.15)
     assert needed is not None
     most, over = (more_seeds(needed - k, Noise(), aim="difference", effect=0.15, alpha=0.05) for k in (200, 201))
