@@ -101,20 +101,21 @@ def test_a_p_that_no_number_holds_is_zero():
     assert both.p == pytest.approx(alone.p, rel=0.01)
 
 
-def test_noise_of_single_cells_counts_once():
+@pytest.mark.parametrize("n", [2, 4])
+def test_noise_of_single_cells_counts_once(n):
     """V_both is the residual mean square of the two-way table over its n·M cells; V is then what it should be."""
     rng = np.random.default_rng(0)
-    differences = rng.normal(size=(4, 30)) + rng.normal(size=(4, 1)) + rng.normal(size=(1, 30))
+    differences = rng.normal(size=(n, 30)) + rng.normal(size=(n, 1)) + rng.normal(size=(1, 30))
     items = items_of("mean", differences, np.zeros_like(differences))
     left = differences - differences.mean(0) - differences.mean(1)[:, None] + differences.mean()
     variance = item_view(items, 1, np.random.default_rng(1)).variance
-    assert variance.v_both == pytest.approx((left**2).sum() / (3 * 29) / (4 * 30))
-    v_seed = differences.mean(1).var(ddof=1) / 4
+    assert variance.v_both == pytest.approx((left**2).sum() / ((n - 1) * 29) / (n * 30))
+    v_seed = differences.mean(1).var(ddof=1) / n
     t = crossed_t(differences.mean(1), variance.v_item, 30, variance.v_both)
     assert t.se**2 == pytest.approx(v_seed + variance.v_item - variance.v_both)
-    found = variance.noise(math.inf, 4, items)
+    found = variance.noise(math.inf, n, items)
     assert found.item**2 == pytest.approx(variance.v_item - variance.v_both)  # what no number of seeds takes away
-    assert found.cell**2 == pytest.approx(4 * variance.v_both)  # of one seed
+    assert found.cell**2 == pytest.approx(n * variance.v_both)  # of one seed
     single = items_of("mean", differences[:1], np.zeros((1, 30)))
     alone = item_variance(single, np.random.default_rng(1))  # one seed cannot tell the two apart
     assert (alone.v_item, alone.v_both) == (pytest.approx(differences[0].var(ddof=1) / 30), 0)
