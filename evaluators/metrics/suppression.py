@@ -75,7 +75,7 @@ def _slice(place: str, larger: bool, items: Items, cosines: np.ndarray, random: 
         yield score_of_items(f"{place}/{figure}", "mean", *items, values, larger_is_better=larger)
     q05, q25, q50, q75, q95 = np.quantile(cosines, (0.05, 0.25, 0.5, 0.75, 0.95))
     described = {"n": len(cosines), "median": q50, "iqr": q75 - q25, "q05": q05, "q95": q95}
-    if len(cosines) > 1 and np.ptp(cosines) > 0:
+    if np.ptp(cosines) > 0:
         from scipy import stats
 
         density = stats.gaussian_kde(cosines)(GRID)  # Scott's bandwidth
