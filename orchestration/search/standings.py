@@ -65,7 +65,7 @@ class Standings:
             if trial.given_up or len(trial.scores) == len(self.selection.seeds):
                 return False
             least = self.selection.search.least_chance
-            if not least or best is None or best.number == number:
+            if not least or best is None:
                 return True
             chance = chance_to_win(self._scores(), number, best.number)
         if chance >= least:

@@ -1,17 +1,19 @@
-"""Decisions of a search that stops early, without lanes: runs are finished by hand, in any order."""
+"""Decisions of a search, without lanes: runs are finished by hand, in any order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
+from orchestration.search.requests import Report
 from orchestration.search.standings import Standings
 from orchestration.search.trials import Selection, searched
-from orchestration.study.blocks import StopEarly
+from orchestration.study.blocks import Objective, StopEarly
 from orchestration.study.run import Run
 from tests.results import finish
 from tests.searching import AUC, MRR, selection, worth
@@ -78,8 +80,8 @@ def test_a_stop_stays_and_new_runs_are_compared_with_all_that_came_before(
     before = searched(chosen, ledger)
     assert [trial.number for trial in before.trials if trial.stopped] == [4]
     again = board_of(chosen, ledger, 7)
-    for number in range(5):
-        again.order(number, 0)
+    reports = [again.order(number, 0) for number in range(5)]
+    assert reports[4] == {"objective0": pytest.approx(0.15), "seeds": 0, "given_up": True}  # where it was stopped
     assert tuple(again.trials[:5]) == before.trials
     trained(again, ledger, {5: 0.19, 6: 0.2})  # the medians of those before: 0.2 and 0.195
     assert [trial.number for trial in again.trials if trial.stopped] == [4, 5]
@@ -100,3 +102,105 @@ def test_a_run_that_ended_as_the_driver_was_killed_counts_with_its_score(
     assert again.trials[2].scores
     assert not again.trials[2].stopped
     assert tuple(again.trials) == searched(chosen, ledger).trials
+
+
+class Race:
+    """A search of three selection seeds whose runs are scored by hand; scores are negated where less is better."""
+
+    def __init__(self, folder: Path, mode: Literal["max", "min"], **changes: Any) -> None:
+        objective = Objective(metric=MRR, mode=mode)
+        self.chosen = selection(folder, objective=objective, **changes)
+        self.ledger, self.sign = Ledger(folder / "ledger"), 1 if mode == "max" else -1
+        self.told: list[tuple[int, str]] = []
+        self.board = Standings(
+            self.chosen, self.ledger, lambda board, trial, words: self.told.append((trial.number, words))
+        )
+        for number in range(3):
+            self.board.suggest(number, {"temperature": 0.05, "hn_margin": 0.1 + number / 100})
+
+    def ordered(self, number: int, place: int) -> Run:
+        run = self.board.order(number, place)
+        assert isinstance(run, Run)
+        return run
+
+    def run(self, number: int, scores: Sequence[float]) -> list[Report]:
+        """Run a point's next seeds. -> what its trial is told after each"""
+        reports = []
+        for score in scores:
+            run = self.ordered(number, len(self.board.trials[number].scores))
+            finish(self.ledger, run, [Score(metric=MRR, value=self.sign * score)])
+            reports.append(self.board.scored(run, number))
+        return reports
+
+
+MODES = pytest.mark.parametrize("mode", ["max", "min"])
+
+
+@MODES
+def test_a_point_that_lags_behind_the_best_gets_no_further_seed(
+    tmp_path: Path, mode: Literal["max", "min"]
+) -> None:
+    """All points share the luck of a seed, 0.3 and -0.2; points 0 and 1 differ by as much as their noise."""
+    race = Race(tmp_path, mode)
+    board = race.board
+    race.run(2, [0.2])
+    race.run(0, [0.5, 0.81])
+    assert [board.goes_on(number) for number in range(3)] == [True, True, True]  # none has all seeds: none leads
+    race.run(0, [0.3])
+    race.run(1, [0.51, 0.8])
+    assert [board.goes_on(number) for number in range(3)] == [False, True, False]
+    ((number, words),) = [(number, words) for number, words in race.told if words]
+    assert number == 2
+    assert words.startswith("out: its chance to end above point 0 is 0.0")
+    assert not board.settled  # point 1 may go on
+    reports = race.run(1, [0.32])
+    assert reports == [{"objective0": pytest.approx(race.sign * 1.63 / 3), "seeds": 3, "given_up": False}]
+    assert board.best is board.trials[1]
+    assert board.settled
+    assert race.told[-1] == (1, "")
+
+
+def test_without_a_race_every_point_gets_all_seeds(tmp_path: Path) -> None:
+    race = Race(tmp_path, "max", race=0.0)
+    race.run(0, [0.5, 0.81, 0.3])
+    race.run(1, [0.51, 0.8])
+    race.run(2, [0.2])
+    assert [race.board.goes_on(number) for number in range(3)] == [False, True, True]
+    assert not race.board.settled
+
+
+@MODES
+def test_a_failed_point_is_told_as_the_worst_so_far(tmp_path: Path, mode: Literal["max", "min"]) -> None:
+    """The sampler is to stay away from it; before the first score nothing is known. The search has not settled."""
+    race = Race(tmp_path, mode)
+    first = race.board.failed(race.ordered(0, 0), 0, "loss is nan\nat step 3")
+    assert first == {"seeds": 0, "given_up": True}
+    assert race.board.trials[0].failed == {100: "loss is nan"}
+    race.run(1, [0.5, 0.2, 0.4])
+    later = race.board.failed(race.ordered(2, 0), 2, "lost")
+    assert later == {"objective0": race.sign * 0.2, "seeds": 0, "given_up": True}
+    assert not any(map(race.board.goes_on, range(3)))
+    assert not race.board.settled  # what failed is tried again
+
+
+def test_a_budget_counts_each_run_once(tmp_path: Path) -> None:
+    """A run that was asked for is answered again; the first one beyond the budget ends the search."""
+    race = Race(tmp_path, "max", budget=3, race=0.0)
+    board = race.board
+    race.run(0, [0.5, 0.6])
+    race.run(1, [0.4])
+    assert not board.over.is_set()
+    assert not board.settled
+    assert board.order(1, 0) == {"objective0": pytest.approx(0.4), "seeds": 1, "given_up": False}
+    assert board.order(1, 1) is None
+    assert board.over.is_set()
+    assert board.settled
+    assert (len(board.asked), board.executed) == (3, 3)
+
+
+def test_a_point_whose_settings_are_refused_is_not_kept(tmp_path: Path) -> None:
+    """Kept in the ledger, it would be suggested whenever the search goes on."""
+    race = Race(tmp_path, "max")
+    with pytest.raises(ValueError, match="layers"):
+        race.board.suggest(3, {"layers": 2})
+    assert len(race.board.points.suggested()) == len(race.board.trials) == 3
