@@ -230,9 +230,9 @@ def optimism(searches: Sequence[Searched], findings: Findings) -> list[Optimism]
         objective, sign = selection.objectives[0], selection.signs[0]
         arms = (f"{selection.arm}@{best.number}", selection.start)
         after, before = (_scored(findings, arm, selection.backbone, objective.confirmed) for arm in arms)
-        both = sorted(after.keys() & before.keys())
+        both = after.keys() & before.keys()
         start = found.trials[0]
-        shared = sorted(best.scores.keys() & start.scores.keys())
+        shared = best.scores.keys() & start.scores.keys()
         confirmed = _mean(after[seed] for seed in both)
         gaps.append(
             Optimism(

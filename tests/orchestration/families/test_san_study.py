@@ -257,6 +257,19 @@ def test_controls_are_searched_too_and_hold_the_first_dropout_that_was_best_besi
     ]
 
 
+def test_an_arm_that_no_claim_connects_with_the_others_has_a_first_dropout_of_its_own(place: Path) -> None:
+    study = searching(place, "{tau1: all, p1: all}")
+    assert study.search is not None
+    apart = replace(study.arms["simcse"], learning_rate=1e-4)
+    study = replace(
+        study, arms=study.arms | {"apart": apart}, search=replace(study.search, arms=(*study.search.arms, "apart"))
+    )
+    facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))
+    look = partial(found, best={"p1": 0.15, "tau1": 0.04})
+    *_, last = selections(study, facts, lambda one: look(one).at_best)
+    assert ([one.name for one in last.space], last.held, last.start) == (["p1", "tau1"], {}, "apart")
+
+
 def test_a_control_in_which_nothing_else_moves_has_one_point(place: Path) -> None:
     study = searching(place, "{tau2: all, p1: all}")
     facts = replace(FACTS, backbones=dict.fromkeys(study.backbones, "b"))

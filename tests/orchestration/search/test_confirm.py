@@ -21,7 +21,7 @@ from orchestration.study.blocks import Objective
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study
 from orchestration.verdicts.findings import Findings, RunRow
-from tests.searching import AUC, MRR, selection
+from tests.searching import AUC, MRR, ROWS, STUDY, selection
 
 ROOT = Path(__file__).resolve().parents[3]
 START = {"temperature": 0.05, "hn_margin": 0.2}
@@ -66,6 +66,39 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
     assert study.evaluate == ("t2d", "pair_auc")
     assert study.search is None
     assert study.name == "margins-confirmed"
+
+
+TWO_BACKBONES = f"""\
+{STUDY.replace("[tiny]", "[tiny, wide]").replace("trials: 12", "trials: 12{MORE}")}
+"""
+ACROSS = """\
+  - {claim: H2, treatment: B1, control: B0, metric: t2d/mrr, expect: better, backbone: tiny}
+  - claim: H3
+    treatment: {arm: B1, backbone: wide}
+    control: {arm: B1, backbone: tiny}
+    metric: t2d/mrr
+    expect: better
+"""
+
+
+@pytest.mark.parametrize(("more", "backbone"), [("", "tiny"), ("\n  backbone: wide", "wide")])
+def test_a_search_is_run_and_confirmed_on_one_backbone(tmp_path: Path, more: str, backbone: str) -> None:
+    """On the first, or on the one that it names. Claims that need another are none of the confirmation's."""
+    path = tmp_path / "margins.yaml"
+    path.write_text(TWO_BACKBONES.replace("{MORE}", more).replace("search:\n", f"{ACROSS}search:\n"))
+    study, facts = (
+        read_study(path),
+        Facts(backbones={"tiny": "t", "wide": "w"}, corpus="c", tasks=ROWS, precision="fp32"),
+    )
+    (chosen,) = selections(study, facts)
+    run = chosen.run(1, TUNED, 100)
+    assert (chosen.backbone, run.backbone, run.backbone_fingerprint) == (backbone, backbone, backbone[0])
+    confirmed = confirmation(study, [scored(chosen, START, TUNED)])
+    assert confirmed.backbones == (backbone,)
+    expected = ["search B1", "H1 tuned", *(["H2 tuned"] if backbone == "tiny" else [])]
+    assert [(claim.claim, claim.backbone) for claim in confirmed.compare] == [
+        (name, backbone) for name in expected
+    ]
 
 
 def test_parts_of_a_claim_are_named_apart_from_what_the_search_claims(tmp_path: Path) -> None:
@@ -130,6 +163,22 @@ def test_an_arm_with_a_search_of_its_own_has_its_own_point(
     assert (repeated.claim, repeated.treatment, repeated.matched_control) == ("by cls tuned", "B1@1", control)
 
 
+def test_a_comparison_in_which_nothing_was_tuned_is_not_repeated(tmp_path: Path) -> None:
+    """The best point of cls is cls itself: by its claim against B0 the confirmation would test no choice."""
+    found = a_search(tmp_path, START, {**START, "hn_margin": 0.3})
+    study = with_arms(tmp_path, cls={"readout": "cls"})
+    own = replace(found.selection, arm="cls", study=replace(study, arms={"cls": study.arms["cls"]}))
+    untouched = replace(study.compare[0], claim="alone", treatment="cls", matched_control=None, signal=None)
+    study = replace(study, compare=(*study.compare, untouched))
+    searches = [found, scored(own, START)]
+    assert [one.claim for one in confirmation(study, searches).compare] == ["search B1", "by cls tuned"]
+    rows = [
+        RunRow(id=arm, arm=arm, backbone="tiny", seed=0, metrics={"t2d/mrr": value})
+        for arm, value in (("B1", 0.4), ("B1@1", 0.6))
+    ]
+    assert [told.arm for told in optimism(searches[::-1], findings(tuple(rows)))] == ["B1"]
+
+
 def test_a_best_point_that_is_the_other_side_of_a_claim_leaves_nothing_to_compare(tmp_path: Path) -> None:
     """Nor does it count as a comparison among those that are corrected for."""
     found, study = a_search(tmp_path, START, TUNED), study_of(tmp_path)
@@ -181,10 +230,10 @@ def test_a_search_ends_with_what_can_be_done_next(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     assert next_step(study, [better]) == f"next    semray confirm {study.path}"
     assert "there is nothing to confirm" in next_step(study, [replace(better, trials=better.trials[:1])])
-    short = replace(better.trials[1], scores={100: (0.9,)})
-    assert "the search around B1 has no point with all seeds" in next_step(
-        study, [replace(better, trials=(short,))]
-    )
+    for scores in ({100: (0.9,)}, {}):
+        short = replace(better.trials[1], scores=scores)
+        said = next_step(study, [replace(better, trials=(short,))])
+        assert "the search around B1 has no point with all seeds" in said
 
 
 def test_optimism_by_hand(tmp_path: Path) -> None:
