@@ -10,6 +10,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from orchestration.search.racing import chance_to_win, noise
 from orchestration.study.blocks import Objective
@@ -27,6 +28,12 @@ def test_noise_is_what_least_squares_leaves() -> None:
     design = np.concatenate([np.eye(6)[rows], np.eye(4)[columns][:, 1:]], axis=1)
     fit = sm.OLS(scores[rows, columns], design).fit()
     assert noise(scores) == (pytest.approx(math.sqrt(fit.scale)), int(fit.df_resid))
+    nobody_ran = np.vstack([np.full(4, NAN), scores])
+    assert noise(nobody_ran) == noise(scores)
+    # point 3 has one seed of four: three fourths of the noise of one difference are still to come
+    scale = math.sqrt(2 * fit.scale * (1 - 1 / 4))
+    expected = stats.t.cdf((scores[3, 0] - scores[0, 0]) / scale, fit.df_resid)
+    assert chance_to_win(nobody_ran, 4, 1) == pytest.approx(expected)
 
 
 def test_noise_needs_two_points_at_two_seeds() -> None:
@@ -50,7 +57,7 @@ def test_the_chance_is_how_often_it_happens() -> None:
         assert np.mean(np.array(ahead)[chosen]) == pytest.approx(np.mean(np.array(chances)[chosen]), abs=0.06)
 
 
-@given(st.floats(-3, 3), st.floats(0.5, 4), st.integers(0, 2**31))
+@given(st.floats(-3, 3), st.floats(1e-3, 4), st.integers(0, 2**31))
 def test_what_a_seed_does_to_every_point_and_the_unit_do_not_matter(shift: float, unit: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(5, 4))
@@ -66,6 +73,11 @@ def test_plain_cases() -> None:
     assert chance_to_win(level, 1, 0) == pytest.approx(0.5)
     far = np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 1.1, NAN, NAN], [1.1, 2.0, 3.0, 3.9]])
     assert chance_to_win(far, 1, 0) < 0.01
+
+
+@pytest.mark.parametrize(("score", "chance"), [(1.1, 1.0), (1.0, 0.0), (0.9, 0.0)])
+def test_without_any_noise_a_difference_stays(score: float, chance: float) -> None:
+    assert chance_to_win(np.array([[1.0, 1.0], [score, NAN], [2.0, 2.0]]), 1, 0) == chance
 
 
 def test_what_is_not_said_is_a_race_of_one_objective(tmp_path: Path) -> None:

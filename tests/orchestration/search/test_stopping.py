@@ -28,11 +28,20 @@ OTHERS = [[0.2, 0.4], [0.3, 0.5, 0.6], [0.4, 0.8], [0.1]]  # means after two loo
         (ASHA, [0.9, 0.79], False),
         (StopEarly(rule="asha", at=(1, 2), least=3, eta=2), [0.1, 0.5], True),  # two of four
         (StopEarly(rule="asha", at=(1, 2), least=3, eta=2), [0.1, 0.49], False),
+        (StopEarly(rule="asha", at=(1, 2), least=3, eta=2), [0.9, 0.5], True),  # what it was before does not count
+        (StopEarly(rule="asha", at=(1, 2, 3), least=1), [0.1, 0.9, 0.61], True),  # one of two
+        (StopEarly(rule="asha", at=(1, 2, 3), least=1), [0.1, 0.9, 0.59], False),
+        (ASHA, [0.9, math.inf], False),
         (MEDIAN, [0.1, 0.1, 0.1], True),  # one other run came so far: too few to judge by
     ],
 )
 def test_by_hand(rule: StopEarly, curve: list[float], expected: bool) -> None:
     assert goes_on(rule, curve, OTHERS) is expected
+
+
+@pytest.mark.parametrize("rule", [MEDIAN, ASHA])
+def test_runs_that_diverged_stop_no_other(rule: StopEarly) -> None:
+    assert goes_on(rule, [0.1, 0.1], [[0.9, lost] for lost in (math.nan, math.inf, math.nan)])
 
 
 scores = st.floats(0, 1)
