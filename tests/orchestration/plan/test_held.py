@@ -10,8 +10,8 @@ import pytest
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan import held
-from orchestration.plan.held import as_scored, planned
-from orchestration.plan.plan import Facts, Plan, gather_facts, plan
+from orchestration.plan.held import as_scored, facts_where, planned
+from orchestration.plan.plan import Facts, Plan, extend, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import former_id
 from orchestration.study.study import Study
@@ -86,6 +86,35 @@ def test_ledgers_of_before_are_of_the_first_version(study: Study) -> None:
     for run in plan(study, facts.before).runs:
         whole = {**run.to_dict(), "corpus_fingerprint": facts.before.former, "evaluate": list(study.evaluate)}
         assert run.former == former_id(whole)
+
+
+def test_a_ledger_of_another_precision_is_read_and_gone_on_with(study: Study) -> None:
+    """Of a cluster whose machines compute in bf16, say. Where it holds as much of both, this machine's own counts."""
+    ledger, facts = Ledger(study.path.parent / "ledger"), gather_facts(study)
+    other = replace(facts, precision="fp32" if facts.precision == "bf16" else "bf16")
+    mine, others = plan(study, facts).runs, plan(study, other).runs
+    fill(ledger, others[:2])
+    for found in (planned(study, ledger), as_scored(study, ledger)[0]):
+        assert (found.runs, found.done, found.left) == (others, others[:2], others[2:])
+    fill(ledger, mine[:2])
+    assert planned(study, ledger).runs == mine
+    assert facts_where(study, lambda one: one.precision == other.precision).precision == other.precision
+    assert facts_where(study, lambda one: 0) == facts
+
+
+def test_what_a_plan_knows_of_seeds_in_reserve_and_of_lost_models(study: Study) -> None:
+    """A study that grew goes on from what it has; a task more trains again whatever kept no model."""
+    text = study.path.read_text()
+    study.path.write_text(text.replace("seeds: 2", "seeds: {start: 2, max: 4}"))
+    grown, ledger = read_study(study.path), Ledger(study.path.parent / "ledger")
+    trained = [("B1", grown.backbones[0])]
+    runs = extend(plan(grown, gather_facts(grown)), (2, 3), trained).runs
+    fill(ledger, runs)
+    assert extend(planned(grown, ledger), (2, 3), trained).left == ()
+    study.path.write_text(text.replace("geometry]", "geometry, d2t]"))
+    more = planned(read_study(study.path), ledger)
+    assert more.to_score == more.runs
+    assert more.gone == {run.id for run in runs if run.seed in (0, 1)}
 
 
 def test_a_finished_study_is_resolved_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
