@@ -78,14 +78,21 @@ def test_a_ledger_is_read_as_it_was_scored(study: Study, capsys: pytest.CaptureF
 
 
 def test_ledgers_of_before_are_of_the_first_version(study: Study) -> None:
-    """Where training and scores are one entry, its scores are of version 1: no study of version 2 takes them."""
+    """Where training and scores are one entry, its scores are of version 1: no study of version 2 takes them.
+
+    A study all of whose tasks are at version 1 does.
+    """
     facts = gather_facts(study)
     assert facts.before is not None
     assert (facts.former, bool(facts.before.former)) == ("", True)
     assert all(run.former == "" for run in plan(study, facts).runs)
-    for run in plan(study, facts.before).runs:
-        whole = {**run.to_dict(), "corpus_fingerprint": facts.before.former, "evaluate": list(study.evaluate)}
-        assert run.former == former_id(whole)
+    others = replace(study, evaluate=("stress", "geometry"))
+    of_others = gather_facts(others)
+    assert of_others.before is None
+    for one, known in ((study, facts.before), (others, of_others)):
+        for run in plan(one, known).runs:
+            whole = {**run.to_dict(), "corpus_fingerprint": known.former, "evaluate": list(one.evaluate)}
+            assert run.former == former_id(whole)
 
 
 def test_a_ledger_of_another_precision_is_read_and_gone_on_with(study: Study) -> None:

@@ -18,8 +18,10 @@ from corpora.sources.wordnet_files import DEBIAN
 from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
 from orchestration.commands.terminal import WRONG_REQUEST
+from orchestration.reading.read_study import read_study
 from tests.tiny import tiny_backbone
 
+ROOT = Path(__file__).resolve().parents[3]
 GOOD = """\
 question: Do hard negatives calibrate a concept encoder without improving its ranking?
 family: concept
@@ -181,6 +183,16 @@ STUDIES = {
     "a budget for less than a point": changed("trials: 4", "trials: 4\n  budget: 1", "search.budget = 1", "at least 2 runs"),
     "a search on several workers": changed("workers_per_run: 1", "workers_per_run: 2", "resources.workers_per_run = 2", "1 with a search"),
     "a search on no backbone": changed("trials: 4", "trials: 4\n  backbone: mpnet", "search.backbone = 'mpnet'"),
+    "a search around no arm": changed("arms: [B1]", "arms: []", "search.arms = []", "at least one trained arm"),
+    "a search around one arm twice": changed("arms: [B1]", "arms: [B1, B1]", "search.arms[1] = 'B1'", "entry 0 is B1 too"),
+    "no objective": changed("{metric: dev/t2d/mrr, mode: max}", "[]", "search.objective = []", "at least one objective"),
+    "an objective twice": changed("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/mrr, mode: max}]", "search.objective[1]", "entry 0 is dev/t2d/mrr too"),
+    "no selection seed": changed("[100, 101]", "[]", "search.seeds = []", "at least one selection seed"),
+    "a selection seed twice": changed("[100, 101]", "[100, 100]", "search.seeds[1] = 100", "entry 0 is 100 too"),
+    "the grid of a paper without one": changed("{hn_margin: {low: 0.1, high: 0.3}, temperature: all}", "paper", "search.dimensions = 'paper'", "no grid of a paper is known here"),
+    "a search in which nothing moves an arm": Broken(GOOD.replace("arms: [B1]", "arms: [B1, B1-noHN]").replace(", temperature: all", ""), ("search.dimensions = {hn_margin: {low: 0.1, high: 0.3}}", "at least one setting that matters for B1-noHN")),
+    "a search in groups of its own": changed("workers_per_run: 1", "launcher: train", "resources.launcher = 'train'", "auto or pool with a search"),
+    "a stop within a stack": Broken((ROOT / "studies" / "difficulty_search.yaml").read_text() + "  stop_early: {rule: median, at: [50]}\n", ("search.stop_early = {rule: median, at: [50]}", "its runs train as one stack")),
     "no trial": changed("trials: 4", "trials: 0", "search.trials = 0", "a whole number from 1"),
     "an unknown ZeRO stage": changed("zero_stage: 1", "zero_stage: 4", "resources.deepspeed.zero_stage = 4", "from 0 up to 3"),
     "half a worker": changed("workers_per_run: 1", "workers_per_run: 0.5", "resources.workers_per_run = 0.5", "a whole number from 1"),
@@ -273,12 +285,29 @@ def test_all_mistakes_of_a_search_are_told_at_once(
     assert said.count("\n  accepted: ") == len(begun), said
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("trials: 4", "trials: 4\n  budget: 2"),
+        ("trials: 4", "trials: 4\n  stop_early: {rule: median, at: [299]}"),
+        ("{metric: dev/t2d/mrr, mode: max}", "[{metric: dev/t2d/mrr, mode: max}, {metric: dev/t2d/recall@1, mode: max}]\n  race: 0.0"),
+        ("[100, 101]", "[8, 9]"),
+        ("high: 0.3", "high: 0.5"),
+        ("low: 0.1", "low: 0.2"),
+        ("expect: better}", "expect: better, min_effect: 0.99}"),
+        ("seeds: 8", "seeds: {start: 8, max: 9}"),
+    ],
+)  # fmt: skip
+def test_what_is_just_within_a_limit_is_read(old: str, new: str, tmp_path: Path) -> None:
+    """The selection seeds begin behind the study's, the arm stands at an end of its dimension, and so on."""
+    assert read_study(written(tmp_path, changed(old, new))).search is not None
+
+
 @pytest.mark.parametrize("name", ["empty", "a tab", "a rate as text", "an unknown metric", "twin arms"])
 def test_a_broken_study_as_a_user_meets_it(name: str, tmp_path: Path) -> None:
     broken = STUDIES[name]
     command = [sys.executable, "-m", "orchestration", "plan", str(written(tmp_path, broken))]
-    root = Path(__file__).resolve().parents[3]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Traceback" not in done.stderr

@@ -75,6 +75,13 @@ def test_bombs_are_refused_within_a_second(bomb: str, tmp_path: Path) -> None:
     assert "accepted:" in str(refused.value)
 
 
+def test_as_many_runs_as_are_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(GOOD.replace("[small]", f"[{', '.join(f'b{n}' for n in range(50))}]") + "seeds: 1000\n")
+    study = read_study(path)
+    assert len(study.arms) * len(study.backbones) * len(study.seeds.all) == 100_000
+
+
 def test_mistakes_without_end_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(GOOD + "".join(f"k{n}: 1\nk{n}: 2\n" for n in range(500)))
