@@ -17,13 +17,13 @@ from orchestration.families.contract import ArmSeen
 from orchestration.families.difficulty import FAMILY
 from orchestration.lanes.lane import Lease, execute
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, gather_facts, plan, prepare
+from orchestration.plan.plan import Facts, gather_facts, plan, planned_run, prepare
 from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
 from orchestration.report import forms
 from orchestration.search.trials import Selection, selections
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job, Result, Run, RunsFailed
+from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
@@ -221,6 +221,17 @@ def test_a_search_for_a_figure_that_its_arm_never_has_is_refused_before_its_firs
 def selection_of(study: Study) -> Selection:
     (found,) = selections(study, gather_facts(study))
     return found
+
+
+def test_a_run_of_a_search_trains_without_the_rows_that_the_search_judges_by(place: Path) -> None:
+    """They are a part of the training rows: a run of the study trains on all, and is another run."""
+    study = searched(place, "narrow", "dev/stsb/spearman")
+    found = selection_of(study)
+    of_search = found.run(0, {}, 100)
+    own = planned_run(study, found.facts, "narrow", found.backbone, 100)
+    assert of_search.defining == {**own.defining, WITHOUT_DEV: True}
+    assert WITHOUT_DEV not in own.defining
+    assert of_search.id != own.id
 
 
 def test_a_choice_that_the_backbone_cannot_have_is_refused_before_a_search_starts(

@@ -128,6 +128,7 @@ def test_a_run_has_another_id_when_anything_that_counts_changes(load: Load) -> N
     for change in (
         "train: {learning_rate: 1.0e-3}",
         "resources: {workers_per_run: 2}",
+        "resources: {deepspeed: {zero_stage: 2}}",
     ):
         assert first & ids(f"{STUDY}{change}\n") == untrained
     assert first.isdisjoint(ids(f"{STUDY}resources: {{precision: bf16}}\n"))  # it rounds what is encoded, too

@@ -9,6 +9,8 @@ from typing import Any
 
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
+from orchestration.plan.plan import planned_run
+from orchestration.reading.read_study import read_study
 from orchestration.search.shown import ranked
 from orchestration.search.trials import Selection, Trial, searched
 from orchestration.study.blocks import Objective, StopEarly
@@ -57,6 +59,13 @@ def test_whatever_moves_a_point_or_its_score_makes_another_search(tmp_path: Path
     found.append(of_settings(first, hn_margin=0.3))
     found += [replace(first, facts=replace(first.facts, **{name: "other"})) for name in ("corpus", "precision")]
     assert len({one.id for one in found}) == len(found)
+
+
+def test_a_run_of_a_search_is_the_studys_own_where_its_training_is_the_same(tmp_path: Path) -> None:
+    """Development rows are never trained on in this family: so a seed that both have trains once."""
+    chosen = selection(tmp_path)
+    own = planned_run(read_study(tmp_path / "margins.yaml"), chosen.facts, "B1", "tiny", 100)
+    assert chosen.run(0, {}, 100).id == chosen.run(0, START, 100).id == own.id
 
 
 def test_a_table_holds_what_the_ledger_holds_of_each_point_and_seed(tmp_path: Path) -> None:
