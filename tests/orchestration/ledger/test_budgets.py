@@ -55,6 +55,43 @@ def test_an_altered_answer_is_found(tmp_path: Path, field: str) -> None:
         ledger.ask("loop", lambda earlier: question("d"))
 
 
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"p": 0.001},
+        {"level": 0.9},
+        {"shown": True},
+        {"p": 1.5},
+        {"p": -0.5, "shown": True},
+        {"level": 0.0},
+        {"level": 1.0, "shown": True},
+    ],
+)
+def test_the_last_answer_has_no_other_behind_it_and_is_still_looked_at(
+    tmp_path: Path, altered: dict[str, object]
+) -> None:
+    """An answer that its own p and level do not give, or a p or a level that is none."""
+    ledger = Ledger(tmp_path)
+    for says in "ab":
+        ledger.ask("loop", lambda earlier, says=says: question(says))
+    place = tmp_path / ".budgets" / "loop" / "1.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | altered))
+    with pytest.raises(LedgerError, match=r"loop/1\.json: it, or the question before it, was altered"):
+        ledger.ask("loop", lambda earlier: question("c"))
+
+
+def test_every_p_is_kept(tmp_path: Path) -> None:
+    """0 where numbers end, the level itself, which is still shown, and 1; also of a budget named like a path."""
+    ledger = Ledger(tmp_path)
+    asked = [ledger.ask("team/loop", lambda earlier, p=p: question(f"{p}", p)) for p in (0.0, 0.01, 1.0)]
+    assert [(one.p, one.shown) for one in asked] == [(0.0, True), (0.01, True), (1.0, False)]
+    seen: list[Sequence[Spent]] = []
+    ledger.ask("team/loop", lambda earlier: seen.append(earlier) or question("0.0"))
+    assert seen == [asked]
+    assert ledger.damaged_notes() == {}
+    assert len(list((tmp_path / ".budgets").iterdir())) == 1
+
+
 @pytest.mark.parametrize("name", ["..", ".", "", "x" * 300, "\x1b[2J", "\udcff"])
 def test_a_name_under_which_nothing_can_lie_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(StudyError, match=r"^budget .*\n  accepted: a name ") as refused:
