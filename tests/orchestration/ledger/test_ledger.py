@@ -429,21 +429,24 @@ def test_a_ledger_that_lets_nobody_look_into_it(tmp_path: Path, monkeypatch: pyt
             look(run.id)
 
 
-def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path, between: int) -> None:
     ledger, run = Ledger(tmp_path), make_run()
     first = ledger.scratch(run.id, ledger.lease(run.id))
     assert first is not None
     (first / "step").write_text("7")
-    ledger.lease(run.id)  # an attempt that never came to life
-    third = ledger.scratch(run.id, ledger.lease(run.id))
-    assert third is not None
-    assert (third / "step").read_text() == "7"
+    for _ in range(between):
+        ledger.lease(run.id)  # an attempt that never came to life
+    attempt = ledger.lease(run.id)
+    last = ledger.scratch(run.id, attempt)
+    assert last is not None
+    assert (last / "step").read_text() == "7"
     assert not first.exists()
-    ledger.stage(training(run), 3)
-    assert ledger.commit(run.id, 3)
-    assert third.exists()  # its scores are not there yet
+    ledger.stage(training(run), attempt)
+    assert ledger.commit(run.id, attempt)
+    assert last.exists()  # its scores are not there yet
     ledger.forget(run.id)
-    assert not third.exists()
+    assert not last.exists()
 
 
 def test_checkpoints_of_a_lane_that_woke_late_are_dropped(tmp_path: Path) -> None:
