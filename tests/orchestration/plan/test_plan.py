@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluators.metrics.scores import Aggregate
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores
@@ -274,6 +275,10 @@ def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> No
     assert tests == ["paired t", "paired t", "exact sign-flip"]
     (six,) = reachability(plan(one_claim(load, "6"), FACTS))
     assert six.warnings == ()
+    both, _ = reachability(
+        plan(load(STUDY.replace("seeds: 3", "seeds: 5").replace("small, large", "small")), FACTS)
+    )
+    assert "cannot go below p = 0.0625, or 0.125 over 2 claims; the verdict" in both.warnings[0]
 
 
 def test_holm_counts_every_claim_on_every_backbone(load: Load) -> None:
@@ -370,18 +375,50 @@ def test_a_margin_is_planned_at_the_difference_that_was_seen(load: Load) -> None
     assert needed[0.03].on_margin == "the difference seen so far lies outside the margin"
 
 
-def test_an_arms_own_items_are_a_named_guess(load: Load) -> None:
-    """p(1 - p)/M: .36 · .64 / 400 = .024²."""
+@pytest.mark.parametrize(
+    ("expect", "shift", "outside"),
+    [
+        ("equivalent", -0.03, True),
+        ("equivalent", 0.03, True),
+        ("not_worse", -0.03, True),
+        ("not_worse", -0.01, False),
+        ("not_worse", 0.03, False),
+    ],
+)
+def test_a_margin_below_a_treatment_has_no_upper_end(load: Load, expect: str, shift: float, outside: bool) -> None:
+    claim = f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: {expect}, margin: 0.02}}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    look = seen([0.5 + shift, 0.51 + shift, 0.49 + shift], [0.5, 0.5, 0.5])
+    (reach,) = reachability(planned, look)
+    assert (reach.seeds_for_margin is None) == outside
+    assert ("lies outside the margin" in reach.on_margin) == outside
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "score", "groups", "sd", "formula"),
+    [
+        ("mean", 0.36, 400, 0.024, "p(1 - p)/M"),  # .36 · .64 / 400 = .024²
+        ("mean", 1.0, 400, 0.0, "p(1 - p)/M"),
+        ("spearman", 0.6, 400, 0.032, "(1 - r²)²/M"),  # .64² / 400 = .032²
+        ("pearson", -0.6, 400, 0.032, "(1 - r²)²/M"),
+        ("sd", 0.3, 200, 0.015, "s²/2M"),  # .09 / 400 = .015²
+        ("mean", 1.2, 400, None, ""),  # no share of items
+        ("mean", -0.2, 400, None, ""),
+    ],
+)
+def test_an_arms_own_items_are_a_named_guess(
+    load: Load, aggregate: Aggregate, score: float, groups: int, sd: float | None, formula: str
+) -> None:
     empty = PairedSeeds(seeds=(), treatment=(), control=())
-    sample = Sample(arm="B0", score=0.36, groups=400, rarest=400, aggregate="mean")
+    sample = Sample(arm="B0", score=score, groups=groups, rarest=groups, aggregate=aggregate)
     (reach,) = reachability(plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=sample))
-    assert (reach.item_sd, reach.items, reach.test) == (pytest.approx(0.024), 400, "crossed t")
-    assert reach.whence[1] == "items: p(1 - p)/M of B0 at 0.360 with 400 items, a guess"
-    correlated = Sample(arm="B0", score=0.6, groups=400, rarest=400, aggregate="spearman")
-    (reach,) = reachability(
-        plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=correlated)
-    )
-    assert reach.item_sd == pytest.approx(0.64 / 20)
+    if sd is None:
+        assert (reach.item_sd, reach.items) == (0.0, 0)
+        assert "the items' part is not known" in reach.whence[1]
+        return
+    assert reach.item_sd == pytest.approx(sd)
+    assert (reach.items, reach.test) == ((groups, "crossed t") if sd else (0, "exact sign-flip"))
+    assert reach.whence[1] == f"items: {formula} of B0 at {score:.3f} with {groups} items, a guess"
 
 
 def test_groups_of_claims_are_counted_apart(load: Load) -> None:
@@ -399,6 +436,9 @@ def test_a_margin_needs_its_seeds(load: Load) -> None:
         (reach,) = reachability(plan(one_claim(load, "8", claim), FACTS))
         assert reach.seeds_for_margin == needed
         assert any(f"it takes {needed} or more" in warning for warning in reach.warnings)
+        for seeds, warned in ((needed - 1, True), (needed, False)):
+            (reach,) = reachability(plan(one_claim(load, str(seeds), claim), FACTS))
+            assert any("it takes" in warning for warning in reach.warnings) == warned
 
 
 def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
