@@ -87,3 +87,31 @@ def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, ot
     own = Ledger(str(tmp_path / "now" / "ledger"))
     assert foretell(unlike, own) is None
     assert foretold_words(None, lanes=2).startswith("unknown: no finished run like these")
+
+
+def test_runs_on_a_card_tell_nothing_of_runs_on_a_processor(tmp_path: Path, elsewhere: Ledger) -> None:
+    new, own = planned(tmp_path / "now", "new", 400, 32), Ledger(str(tmp_path / "now" / "ledger"))
+    resources = replace(new.study.resources, gpus_per_run=1.0)
+    assert foretell(replace(new, study=replace(new.study, resources=resources)), own) is None
+
+
+def test_epochs_are_timed_by_epochs_of_the_same_rows(tmp_path: Path) -> None:
+    """However many texts pass at once: an epoch has the same texts."""
+
+    def of_epochs(made: Plan, epochs: int, batch: int, rows: str = "c" * 64) -> Plan:
+        settings = {"epochs": epochs, "batch_size": batch}
+        runs = (
+            replace(run, settings=settings, corpus_fingerprint=rows) for run in made.runs if run.seed is not None
+        )
+        return replace(made, runs=tuple(runs))
+
+    other = of_epochs(planned(tmp_path / "before", "other", 1, 1), 2, 16)
+    ledger = Ledger(str(tmp_path / "before" / "ledger"))
+    declare(other.study, other.runs, ledger)
+    for run in other.runs:
+        put(ledger, run, took(run))
+    made, own = planned(tmp_path / "now", "new", 1, 1), Ledger(str(tmp_path / "now" / "ledger"))
+    told = foretell(of_epochs(made, 3, 64), own)
+    assert told is not None
+    assert told.seconds == pytest.approx(2 * (3 * 20.0 / 2) + 2 * 2 * 5.0)
+    assert foretell(of_epochs(made, 3, 64, rows="d" * 64), own) is None

@@ -289,6 +289,8 @@ def test_holm_counts_every_claim_on_every_backbone(load: Load) -> None:
         ("H3", "small", 4),
         ("H3", "large", 4),
     ]
+    more = reachability(plan(load(), FACTS), None, {None: 3, "others": 7})  # that were withdrawn
+    assert {reach.claims for reach in more} == {4 + 3}
     assert [reach.test for reach in reaches] == ["paired t"] * 2 + ["TOST"] * 2  # 2^-7 > .05 / (5 · 4)
 
 
@@ -521,6 +523,12 @@ def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
     assert told is not None
     assert told.seconds == pytest.approx(expected)
     assert estimate(whole) is None
+    first = {
+        run.id: seconds[run.id] for run in whole.runs[:3]
+    }  # B0 on both backbones, and a run of B1: 1 s, 1 s, 10 s
+    begun = estimate(plan(load(), replace(FACTS, seconds=first), entries(whole.runs[:3])))
+    assert begun is not None
+    assert (begun.seconds, begun.finished) == (11 * 10.0, 3)  # other arms are timed by what trained
     only_untrained = {run.id: 1.0 for run in whole.runs[:2]}
     assert estimate(plan(load(), replace(FACTS, seconds=only_untrained), entries(whole.runs[:2]))) is None
 

@@ -60,15 +60,19 @@ def test_runs_that_tell_no_energy_give_no_sum_of_it() -> None:
 
 
 def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None:
-    """One run of B1 is done and took an hour: so will those that are like it, and any other."""
+    """B0 took half an hour, two runs of B1 took one and three: any other of B1, and of another trained arm, two."""
     (tmp_path / "s.yaml").write_text(STUDY)
     made = plan(read_study(tmp_path / "s.yaml"), FACTS)
     assert bill_by_claim(made) == {}
-    first = next(run for run in made.runs if run.arm == "B1")
-    known = replace(made, finished=frozenset(first.entries), facts=replace(FACTS, costs={first.id: HOUR}))
+    (frozen,) = (run for run in made.runs if run.arm == "B0")
+    first, second, *_ = (run for run in made.runs if run.arm == "B1")
+    took = ((frozen, 0.5), (first, 1.0), (second, 3.0))
+    costs = {run.id: {name: hours * value for name, value in HOUR.items()} for run, hours in took}
+    finished = frozenset(entry for run, _ in took for entry in run.entries)
+    known = replace(made, finished=finished, facts=replace(FACTS, costs=costs))
     assert {claim: (cost.runs, cost.hours) for claim, cost in bill_by_claim(known).items()} == {
-        "H1": (5, 5.0),
-        "H2": (8, 8.0),
+        "H1": (5, 0.5 + 1 + 3 + 2 * 2),
+        "H2": (8, 1 + 3 + 2 * 2 + 4 * 2),
     }
 
 
