@@ -450,6 +450,10 @@ def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
     assert growing.test == "t e-process"
     assert growing.seeds == 10
     assert (growing.smallest_effect or 0) > (fixed.smallest_effect or 0) > 0
+    assert growing.warnings == ()
+    (few,) = reachability(plan(one_claim(load, "{start: 2, max: 3}"), FACTS))
+    assert (few.can_decide, few.smallest_effect, few.smallest_difference) == (False, None, None)
+    assert few.warnings[0].endswith("nothing can be decided; raise seeds.max")
     (many,) = reachability(plan(one_claim(load, "{start: 4, max: 300}"), FACTS))
     assert 0 < (many.smallest_effect or 0) < (growing.smallest_effect or 0)
 

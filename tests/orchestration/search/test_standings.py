@@ -41,11 +41,16 @@ def board_of(chosen: Selection, ledger: Ledger, points: int) -> Standings:
     return board
 
 
-def finished(ledger: Ledger, run: Run, score: float) -> Run:
-    """A run of a lane, with one look at step 2."""
-    look = Progress(step=2, steps=10, loss=0.5, figures={MRR: score, AUC: score})
+def finished(ledger: Ledger, run: Run, score: float, **others: float) -> Run:
+    """A run of a lane, with one look at step 2. others: those at other steps, as step_1."""
+    looks = {1: others.get("step_1"), 2: score, 3: others.get("step_3")}
+    curve = [
+        Progress(step=step, steps=10, loss=0.5, figures={MRR: seen, AUC: seen})
+        for step, seen in looks.items()
+        if seen is not None
+    ]
     scores: list[Score] = worth(run)
-    finish(ledger, run, scores, curve=[look])
+    finish(ledger, run, scores, curve=curve)
     return run
 
 
@@ -55,6 +60,7 @@ def trained(board: Standings, ledger: Ledger, looks: Mapping[int, float]) -> Non
         ordered = board.order(number, 0)
         assert isinstance(ordered, Run)
         board.scored(finished(ledger, ordered, score), number)
+        assert board.trials[number].seeds == (100,)
 
 
 @pytest.mark.parametrize("order", [(3, 2, 1, 0), (2, 3, 0, 1), (0, 1, 2, 3)])
@@ -102,6 +108,17 @@ def test_a_run_that_ended_as_the_driver_was_killed_counts_with_its_score(
     assert again.trials[2].scores
     assert not again.trials[2].stopped
     assert tuple(again.trials) == searched(chosen, ledger).trials
+
+
+def test_looks_of_another_search_at_the_same_run_do_not_count(chosen: Selection, ledger: Ledger) -> None:
+    """Which looked at other steps: here a run of 0.16 at step 2 is compared with 0.1 and 0.2 there."""
+    board = board_of(chosen, ledger, 3)
+    for number, score in ((0, 0.1), (1, 0.2)):
+        run = board.run(number, 0)
+        finished(ledger, run, score, step_1=0.9, step_3=0.9)
+        assert isinstance(board.order(number, 0), dict)
+    trained(board, ledger, {2: 0.16})
+    assert not board.trials[2].stopped
 
 
 class Race:
