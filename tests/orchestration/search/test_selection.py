@@ -92,3 +92,13 @@ def test_a_table_holds_what_the_ledger_holds_of_each_point_and_seed(tmp_path: Pa
     assert found.spent == 4
     assert found.best is None
     assert found.at_best == chosen.settings
+
+
+def test_a_run_without_one_of_its_objectives_has_failed(tmp_path: Path) -> None:
+    two = tuple(Objective(metric=name, mode="max") for name in (MRR, AUC))
+    chosen, ledger = selection(tmp_path, objective=two), Ledger(tmp_path / "ledger")
+    chosen.points(ledger).suggest(0, START)
+    scores = [Score(metric=MRR, value=0.5), Score(metric=AUC, value=math.nan)]
+    finish(ledger, chosen.run(0, START, 100), scores)
+    (trial,) = searched(chosen, ledger).trials
+    assert (trial.scores, trial.failed) == ({}, {100: f"{MRR} = 0.5, {AUC} = nan"})
