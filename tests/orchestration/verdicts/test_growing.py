@@ -124,6 +124,25 @@ def test_a_gain_is_open_until_it_is_due_to_its_signal(tmp_path: Path) -> None:
     assert own_p(one) == one.verdict.signal_p != one.verdict.p
 
 
+def test_an_open_part_asks_for_no_seed_where_its_joint_claim_holds(tmp_path: Path) -> None:
+    """At least one of two holds by the first alone; while all are asked for, the second keeps it open."""
+    parts = [line.replace("  - {claim: H", "{claim: P") for line in (STUDY.splitlines()[-1], OTHER.rstrip())]
+    for least, is_open in ((1, False), (2, True)):
+        joint = f"  - {{claim: J, at_least: {least}, all: [{', '.join(parts)}]}}\n"
+        (folder := tmp_path / str(least)).mkdir()
+        planned, ledger = study_of(folder, STUDY.rpartition("  - ")[0] + joint)
+        for run in planned.runs:
+            assert run.seed is not None
+            recall, stress = (0.3 + LEVEL[run.seed], GAINS[run.seed]) if run.arm == "A" else (0.0, 0.0)
+            values = {"t2d/recall@10": 0.5 + recall, "stress/negate/auc": 0.5 + stress}
+            finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+        found = find(planned.study, planned.runs, ledger)
+        told = [(one.verdict.claim, one.verdict.verdict) for one in found.findings]
+        assert told == [("J", "undecided" if is_open else "holds"), ("P1", "better"), ("P2", "undecided")]
+        assert [one.verdict.claim for one in still_open(found)] == (["J"] if is_open else [])
+        assert (with_another_seed(planned, found) is not None) == is_open
+
+
 def test_no_seed_is_added_where_seeds_contradict_each_other(tmp_path: Path) -> None:
     """An intersection of intervals that is empty stays so."""
     planned, ledger = study_of(tmp_path, STUDY.replace("start: 5, max: 12", "start: 19, max: 24"))

@@ -44,8 +44,9 @@ def test_a_run_without_the_compared_figure_costs_its_seed_not_the_report(tmp_pat
         if run.seed != 3:
             scores.append(Score(metric="d2t/recall@10", value=value))
         finish(ledger, run, scores)
-    first, second = (finding.verdict for finding in find(study, runs, ledger).findings)
-    assert (first.verdict, first.n_seeds, first.dropped) == ("better", 6, ())
+    found = find(study, runs, ledger)
+    first, second = (finding.verdict for finding in found.findings)
+    assert (first.verdict, first.n_seeds, first.dropped, found.notes) == ("better", 6, (), ())
     assert (second.n_seeds, second.dropped) == (5, ((3, "treatment: its run yielded no such figure"),))
 
 
