@@ -58,7 +58,5 @@ def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
 def _widened(plan: Plan, arms: set[tuple[str, str]], seeds: Sequence[int]) -> Plan | None:
     """The plan with the next reserve seed for these arms, or None. seeds: those that the plan has."""
     spare = [seed for seed in plan.study.seeds.reserve if seed not in seeds]
-    if not arms or not spare:
-        return None
     wider = extend(plan, spare[:1], arms)
     return wider if len(wider.runs) > len(plan.runs) else None
