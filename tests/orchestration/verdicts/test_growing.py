@@ -208,6 +208,29 @@ def test_seeds_trained_ahead_change_no_verdict(tmp_path: Path, lanes: int) -> No
     assert grown(replace(again, finished=other.entries()), other).runs == done.runs
 
 
+def test_only_arms_of_open_claims_are_trained_ahead(tmp_path: Path) -> None:
+    """C is shown to be better by its first seeds; A and B go on, on six lanes with three seeds at once."""
+    shown = "  - {claim: H3, treatment: C, control: B, metric: t2d/recall@10, expect: better}\n"
+    text = STUDY.replace("  B: {}\n", "  B: {}\n  C: {steps: 77}\n").rpartition("  - {claim")[0] + OTHER + shown
+    planned, ledger = study_of(tmp_path, text)
+    for run in planned.runs:
+        assert run.seed is not None
+        recall, stress = {"A": (0.0, GAINS[run.seed]), "B": (0.0, 0.0), "C": (0.3 + LEVEL[run.seed], 0.0)}[run.arm]
+        values = {"t2d/recall@10": 0.5 + recall, "stress/negate/auc": 0.5 + stress}
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    found = find(planned.study, planned.runs, ledger)
+    assert [one.verdict.claim for one in still_open(found)] == ["H2"]
+    wider = with_another_seed(planned, found)
+    assert wider is not None
+    ahead = with_seeds_ahead(wider, 6).runs[len(planned.runs) :]
+    assert {(run.arm, run.seed) for run in ahead} == {(arm, seed) for arm in "AB" for seed in (5, 6, 7)}
+    assert with_seeds_ahead(planned, 6) == planned
+    assert grown(replace(planned, finished=ledger.entries()), ledger).runs == planned.runs
+    finish(ledger, wider.runs[-1], [Score(metric=metric, value=0.5) for metric in values])
+    begun = grown(replace(planned, finished=ledger.entries()), ledger)
+    assert begun.runs == wider.runs  # one run of the next seed is there, and the other is yet to come
+
+
 def test_the_plan_says_which_claims_may_stop(tmp_path: Path) -> None:
     planned, _ = study_of(tmp_path, STUDY)
     assert (
