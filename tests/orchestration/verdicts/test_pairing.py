@@ -102,3 +102,6 @@ def test_the_guess_of_a_plan_knows_a_rare_class(tmp_path: Path) -> None:
     sample = seen(known)(claim).sample
     assert sample is not None
     assert (sample.groups, sample.rarest) == (6, 3)
+    (tmp_path / "single").mkdir()
+    single = records(tmp_path / "single", ("none", 0), [], [1.0] + [0.0] * 39, runs=1)
+    assert seen(single)(claim).sample is None  # one item of a class tells nothing of others
