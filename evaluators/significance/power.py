@@ -230,7 +230,8 @@ def upper_sd_factor(n: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class MoreSeeds:
-    """Seeds still to run. `k`, `k_upper`: None means more than 200; upper takes the upper limit of the sd."""
+    """Seeds still to run; `k_upper` at the upper limit of the sd. None: more than 200, or than a growing study's
+    maximum."""
 
     k: int | None
     k_upper: int | None

@@ -716,10 +716,11 @@ def test_items_may_be_what_leaves_the_margin_open():
         ("equivalent", [0.1, -0.2, 0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
         ("not_worse", [0.1, -0.2, -0.5], {"margin": 0.05}, "the estimate lies outside the margin: more seeds would sooner show a difference"),
         ("not_worse", [0.3, -0.2, 0.1], {"margin": 0.05}, "needs about 28 more seeds (up to 128) if the observed effect is true"),
+        ("not_worse", [0.3, -0.2, 0.1], {"margin": 0.001}, "needs about 84 more seeds (up to more than 200) if the observed effect is true"),
     ],
 )  # fmt: skip
 def test_advice_never_promises_what_the_estimate_denies(expect, deltas, declared, advice):
-    """The last: room .05 + .0667 of sd .2517, so ((1.645 + .842) / .4636)² + 1.4 = 30.2 seeds, and 3 are there."""
+    """The last two: room .05 + .0667 of sd .2517, so ((1.645 + .842) / .4636)² + 1.4 = 30.2 seeds, and 3 are there."""
     found = verdict(deltas, expect, **declared)
     assert found.words == f"undecided: {advice}"
     assert (found.k_more is None) == ("more seeds (" not in advice)
@@ -818,6 +819,8 @@ def test_sequential_ends_at_its_maximum():
     rng = np.random.default_rng(1)
     found = grown(rng.normal(0, 1, size=20))
     assert found.words == "undecided: the declared maximum of 20 seeds is reached"
+    near = grown([0.1, -0.3, 0.25, -0.15], "worse", margin=0.5, min_effect=0.3)
+    assert near.words == "undecided: needs about 7 more seeds (or more than the declared maximum of 20 allows)"
     gain = rng.normal(1, 0.3, size=20)
     for n, told in ((19, "of 20 seeds may not settle this"), (20, "of 20 seeds is reached")):
         open_ = grown(gain[:n], "equivalent", margin=1.0)
