@@ -118,20 +118,22 @@ def _by_item(column: MetricRows) -> dict[str, tuple[str, float]]:
 def readings(path: Path, table: Table, given: Mapping[str, str]) -> dict[str, str]:
     """The reading of every metric (`corpora.command.data.Reading`): the given one, else its mean.
 
-    CorpusError for a metric with gold and no given reading, and for a given metric that has no rows.
+    CorpusError for a metric with gold and no given reading, for one whose rows differ in larger_is_better, and for
+    a given metric that has no rows.
     """
-    found: dict[str, str] = {}
+    said: dict[str, set[bool]] = {}  # larger_is_better, which a blank leaves to the other rows
     for columns in table.values():
         for metric, column in columns.items():
-            if metric in found:
-                continue
             if metric not in given and column.gold:
                 raise wrong(
                     path,
                     f"{metric} has gold, and nothing says how score and gold become a figure",
                     f"--read {metric}={', '.join(READINGS)}",
                 )
-            found[metric] = given.get(metric, "lower" if column.larger_is_better == {False} else "higher")
+            said.setdefault(metric, set()).update(column.larger_is_better)
+    if torn := [metric for metric, larger in said.items() if len(larger) > 1]:
+        raise wrong(path, f"{torn[0]}: larger_is_better is true in some rows and false in others", "one of both")
+    found = {metric: "lower" if larger == {False} else "higher" for metric, larger in said.items()}
     if strange := [metric for metric in given if metric not in found]:
         raise wrong(path, f"--read {strange[0]}: has no row of that metric", ", ".join(found))
-    return found
+    return {**found, **given}

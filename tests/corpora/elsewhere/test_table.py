@@ -73,6 +73,18 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
         readings(path, read_table(path), {"sts": "spearman", "stS": "auc"})
 
 
+def test_the_direction_of_a_metric_is_what_any_of_its_rows_says(tmp_path: Path) -> None:
+    """Whichever run comes first; rows that differ have none."""
+    head, rows = "arm,seed,metric,score,larger_is_better\n", ["A,0,loss,1,", "B,0,loss,2,false"]
+    for order in (rows, rows[::-1]):
+        path = written(tmp_path, head + "\n".join(order))
+        assert readings(path, read_table(path), {}) == {"loss": "lower"}
+    path = written(tmp_path, head + "A,0,acc,1,true\nA,0,loss,1,true\nB,0,loss,2,false\n")
+    for given in ({}, {"loss": "lower"}):
+        with pytest.raises(CorpusError, match="loss: larger_is_better is true in some rows and false in others"):
+            readings(path, read_table(path), given)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -93,6 +105,7 @@ def test_how_a_metric_is_read(tmp_path: Path) -> None:
         ("," * 99, "it has '', '', '', '', '', '', '', '' and 92 more\n"),
         ("arm,seed,metric,score\n,0,a,1\n", "row 1: arm is empty"),
         ("arm,seed,metric,score\nA,x,a,1\n", "row 1: seed = 'x'\n  accepted: a whole number, or nothing"),
+        ("arm,seed,metric,score\nA,٣,a,1\n", "row 1: seed = '٣'\n  accepted: a whole number, or nothing"),
         ("arm,seed,metric,score\nA,0,a,1\nA,0,a,2\n", "A, seed 0: a: 2 rows and no items"),
         ("arm,seed,metric,score\nA,,a,1\nA,,a,2\n", "csv: A: a: 2 rows and no items"),
         ("arm,seed,metric,score\nA,0,a,1\nA,,a,2\n", "A has rows with a seed and rows without"),
