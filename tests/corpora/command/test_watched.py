@@ -162,5 +162,7 @@ def test_of_many_uncommitted_files_each_folder_is_asked_once(place: Path, monkey
         return is_dir(path)
 
     monkeypatch.setattr(Path, "is_dir", noted)
+    assert git_states(["."])[0].startswith(f"{place.name} at no commit yet, uncommitted: ")
+    asked.clear()
     assert git_states(["."])[0].endswith("lib/0.py, lib/1.py, lib/2.py and 8 more")
     assert asked.count(place / "lib") == 1

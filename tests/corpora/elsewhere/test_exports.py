@@ -78,6 +78,12 @@ def test_columns_of_numbers_by_names_that_are_no_metrics_are_named(
         list(of_runs(tmp_path / "runs.csv", "arm", "seed", asked))
 
 
+def test_columns_of_numbers_that_no_metric_may_be_called_are_left_out_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("arm,seed,_step,eval acc,loss\nmnrl,0,9,0.5,1.25\n")
+    rows = of_runs(tmp_path / "runs.csv", "arm", "seed", asked=("loss",))
+    assert [tuple(row) for row in rows] == [("mnrl", "0", "loss", 1.25)]
+
+
 def test_a_folder_of_mteb(tmp_path: Path) -> None:
     result(tmp_path, "cosent-seed1", "STSBenchmark", {"test": [main_score(0.8)], "validation": [main_score(0.7)]})
     result(tmp_path, "base__model", "STS22", {"test": [main_score(0.6, "en"), main_score(0.5, "de")]})
@@ -160,7 +166,7 @@ def test_two_revisions_of_a_model_are_told_by_their_files(tmp_path: Path) -> Non
     first = tmp_path / "m-seed0" / "no_revision" / "x.json"
     second = tmp_path / "m-seed0" / "other" / "x.json"
     second.parent.mkdir()
-    second.write_bytes(first.read_bytes())
+    second.write_text(first.read_text().replace("0.5", "0.75"))
     told = rf"{second}: x of m-seed0 stands in {first}, too\n  accepted: one revision of a model"
     with pytest.raises(CorpusError, match=told):
         list(of_mteb(tmp_path))

@@ -31,6 +31,8 @@ Jug \Jug\ (j[u^]g), n. [Prob. fr. Jug, a corruption of, or nickname for,
 
    3. pl. Odd.
 
+   4. [Obs.]
+
 Erst \\Erst\\, n.
    First.
 
@@ -44,7 +46,7 @@ Hum \Hum\, v. i.
    Note: Of bees, mostly.
 
 Humid \humid\ adj.
-   somewhat damp; (b) full of vapour.
+   containing much water; (b) full of vapour.
 
    Syn: damp.
         [WordNet 1.5]
@@ -71,7 +73,7 @@ def test_entries_and_their_senses(tmp_path: Path):
         ),
         GcideEntry("Lisbon", "n", ("The capital city of Portugal.",), False, 1),
         GcideEntry("hum", "v", ("To make a low sound.",), False, 1),
-        GcideEntry("humid", "a", ("somewhat damp;",), True, 2),
+        GcideEntry("humid", "a", ("containing much water;",), True, 2),
     ]
 
 
@@ -86,6 +88,38 @@ def test_senses_are_counted_with_those_that_define_nothing(tmp_path: Path):
         ("gcide", "hum", "v"): 1,
         ("gcide", "humid", "a"): 2,
     }
+
+
+NOT_OURS = r"""
+Gad \Gad\
+   A point or wedge of steel.
+   1. A sharp pointed rod.
+   2. The point of a spear; as, the gad; as, another; -- called also {goad}. See {Rod}.
+   3. A spike.
+
+Loch \Loch\ n.
+   A lake in Scotland.
+
+Lob \Lob\ n.; pl. {Lobs}
+   (l[o^]bz). [W. llob.]
+   1. A dull, heavy person. "He is a lob." -- Nobody. "Quite a lob." -- Nobody.
+
+      Note: An old word.
+
+      Syn: Clown.
+"""
+
+
+def test_senses_left_out_are_counted_by_reason(tmp_path: Path):
+    """What stands before the first number, such as the plural of the head, is no sense."""
+    skipped: Counter[str] = Counter()
+    ours = senses(dictionary(tmp_path, PAGE + NOT_OURS), skipped)
+    assert [(sense.concept, sense.term, sense.definition) for sense in ours][-2:] == [
+        ("gcide:5:0-n", "loch", "A lake in Scotland"),
+        ("gcide:6:0-n", "lob", "A dull, heavy person"),
+    ]
+    assert skipped == {"no usable definition": 1, "from WordNet": 1, "no part of speech": 3}  # prison; humid; gad
+    assert list(senses(dictionary(tmp_path, ""))) == []
 
 
 def test_a_headword_keeps_its_capital_only_as_a_proper_noun(tmp_path: Path):

@@ -27,6 +27,8 @@ def test_variants(word: str, pos: str, has: set[str]) -> None:
 def test_variants_stay_within_the_part_of_speech() -> None:
     assert variants("play", "n") == {"play", "plays"}
     assert variants("green", "a") == {"green", "greener", "greenest"}
+    doubled, plain = {"stopped", "stopping"}, {"stops", "stoped", "stoping"}
+    assert variants("stop", "v") == {"stop", *doubled, *plain}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,10 @@ def test_variants_stay_within_the_part_of_speech() -> None:
         ("sell", "past", ("sold",), "sold"),
         ("take", "past", ("took", "taken"), None),
         ("stop", "ing", (), "stopping"),
+        ("stop", "s", (), "stops"),
+        ("echo", "plural", (), "echoes"),
+        ("go", "s", ("went", "gone"), "goes"),
+        ("radio", "plural", (), "radios"),
         ("open", "ing", (), "opening"),
         ("wet", "est", ("wetter", "wettest"), "wettest"),
         ("bad", "er", ("worse", "worst"), "worse"),
