@@ -109,7 +109,21 @@ def test_snli(tmp_path):
     found = read("snli_dev", path=str(tmp_path))
     assert found.texts == ["p", "p"]
     assert (found.entailed, found.contradicted) == (["e1", "e2"], ["c1", "c2"])
-    assert digest("snli_dev", path=str(tmp_path)) == digest("snli_dev", path=str(tmp_path))
+    whole = digest("snli_dev", path=str(tmp_path))
+    with (tmp_path / "snli" / "labels.dev").open("a") as labels:
+        labels.write("neutral\n")
+    assert digest("snli_dev", path=str(tmp_path)) != whole
+    with pytest.raises(
+        CorpusError, match=r"s1\.dev has 6 lines, .*s2\.dev has 6 lines, .*labels\.dev has 7 lines"
+    ):
+        read("snli_dev", path=str(tmp_path))
+
+
+@pytest.mark.parametrize(("name", "text"), [("t.txt", " \n\n"), ("t.csv", "sent0,sent1,hard_neg\na,b,\n")])
+def test_a_file_without_a_usable_row_is_no_corpus(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CorpusError, match=rf"{name} holds no (sentence|triplet)"):
+        read(str(tmp_path / name))
 
 
 def test_a_name_stands_for_no_other(tmp_path, monkeypatch):

@@ -60,3 +60,12 @@ def test_replaced_tokens_alone_change():
     assert spliced(text, tokens, tokens.ids, ()) == text
     surfaces = ["the", "old", "cat", ",", "sat", "!", "big", "a"]
     assert spliced(text, tokens, np.array([7, 6, 2, 3, 4, 5]), surfaces) == "A  BIG cat, sat!"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"), [("I ran", "He ran"), ("so I ran", "so He ran"), ("WxI ran", "WxHE ran")]
+)
+def test_one_capital_is_a_title_where_a_word_begins_and_upper_inside_of_one(text, made):
+    at = text.index("I")
+    tokens = TaggedTokens(np.array([0]), np.zeros(1, np.uint8), np.array([at]), np.array([at + 1]))
+    assert spliced(text, tokens, np.array([1]), ["i", "he"]) == made

@@ -115,6 +115,20 @@ def test_what_is_missing_is_pending_and_not_read(tmp_path, monkeypatch):
         shards.begin(tmp_path, {**MANIFEST, "corpus": "d"}, list(TEXTS))
 
 
+def test_a_shard_of_too_few_rows_is_no_part_of_its_set(tmp_path, monkeypatch):
+    begun(tmp_path, list(TEXTS[:3]), monkeypatch)
+    for shard, texts in enumerate((TEXTS[:1], TEXTS[2:3])):
+        shards.write_shard(tmp_path, shard, rows(rewriter(), list(texts), shard * 2))
+    with pytest.raises(CorpusError, match=r"part-00000\.parquet has 1 rows, expected 2"):
+        list(shards.read(tmp_path))
+    shards.write_shard(tmp_path, 0, rows(rewriter(), list(TEXTS[:2])))
+    assert [len(table) for table in shards.read(tmp_path)] == [2, 1]
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(CorpusError, match="schema = 2\n  accepted: 1"):
+        list(shards.read(tmp_path))
+
+
 def test_a_folder_without_a_set(tmp_path):
     with pytest.raises(CorpusError, match="holds no set"):
         shards.read_manifest(tmp_path)
