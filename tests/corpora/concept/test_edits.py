@@ -89,6 +89,10 @@ def test_the_small_lexicon_has_its_own_opposites(small: Wordnet) -> None:
         ("a person who, wondering, leaves", "not a person who, wondering, leaves", "prefix"),
         ("things that water plants", "not things that water plants", "prefix"),  # water is also a noun
         ("something that eats", "something that not eats", "lexical"),
+        ("things that bring luck", "things that not bring luck", "lexical"),  # no -ing form, though it ends so
+        ("food that eating spoils", "not food that eating spoils", "prefix"),  # an -ing form is no finite verb
+        ("who eats meat", "who not eats meat", "lexical"),
+        ("eats this or that", "not eats this or that", "prefix"),  # the first word is after no relative
         ("short", "not short", "prefix"),
     ],
 )
