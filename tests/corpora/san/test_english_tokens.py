@@ -55,6 +55,7 @@ def test_casing(word, like, made):
 
 def test_a_piece_inside_a_word_is_upper_with_one_capital():
     assert cased("s", like="S", begins_word=False) == "S"
+    assert cased("s", like="1", begins_word=False) == "s"
 
 
 def test_replaced_tokens_alone_change():
