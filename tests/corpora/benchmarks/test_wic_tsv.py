@@ -17,6 +17,11 @@ FILES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+
+
 def write(folder: Path, **changed: str) -> str:
     for split, name in (("train", "Training"), ("dev", "Development")):
         (folder / "wic_tsv" / name).mkdir(parents=True)

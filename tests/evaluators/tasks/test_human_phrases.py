@@ -21,6 +21,11 @@ id,combo,source NP,premise,hypothesis,label
 """
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEMRAY_DATA", raising=False)
+
+
 def degrees(texts):
     """Each text at the angle that its last word names."""
     angles = np.radians([float(text.split()[-1]) for text in texts])
