@@ -102,9 +102,9 @@ def _trec(folder: Path) -> dict[str, list[_Row]]:
     def rows(file: Path) -> list[_Row]:
         found: list[_Row] = []
         for number, line in enumerate(_lines(file, "latin-1"), 1):
-            label, colon, rest = line.strip().partition(":")
+            label, _, rest = line.strip().partition(":")
             fine, _, question = rest.partition(" ")
-            if not (colon and fine and question):
+            if not (fine and question):
                 raise CorpusError(
                     f"corpora: {file}, line {number}: {line[:40]!r}\n  accepted: LABEL:fine, a space, the question"
                 )

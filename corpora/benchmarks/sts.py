@@ -66,7 +66,10 @@ def read(name: str, *, path: str | None) -> Subsets:
 
 
 def read_dedup(name: str, *, path: str | None) -> Subsets:
-    """The set without the pairs of STS-B train and dev: a model trained or chosen on STS-B has seen them."""
+    """The set without the pairs of STS-B train and dev: a model trained or chosen on STS-B has seen them.
+
+    CorpusError when no pair is left.
+    """
     learned = [pairs for part in ("STS-B/train", "STS-B/dev") for pairs in read(part, path=path).values()]
     seen = {key for pairs in learned for key in pairs.text_keys()}
 
@@ -74,6 +77,8 @@ def read_dedup(name: str, *, path: str | None) -> Subsets:
         return pairs.take([row for row, key in enumerate(pairs.text_keys()) if key not in seen])
 
     kept = {subset: unseen(pairs) for subset, pairs in read(name, path=path).items()}
+    if not any(map(len, kept.values())):
+        raise CorpusError(f"corpora: {name} without the pairs of STS-B train and dev holds no pair")
     return {subset: pairs for subset, pairs in kept.items() if len(pairs)}
 
 

@@ -86,7 +86,10 @@ class TestDwug:
                 "lane_nn\t0",
                 r"line 6: indexes_target_token = '0:5'\n  accepted",
             ),
-            ("lane_nn\tnn\t\t1\tx\t\tlane\t-4:4", "lane_nn\t0", "'-4:4'"),
+            *(
+                (f"lane_nn\tnn\t\t1\tx\t\tlane\t{span}", "lane_nn\t0", f"'{span}'")
+                for span in ("-4:4", "2:2", "0:end", "4")
+            ),
             ("lane_nn\tnn\t\t3\tx\t\tlane\t0:4", "lane_nn\t0", r"grouping = '3'\n  accepted: 1, 2"),
             ("lane_nn\tnn\t1\tx", "lane_nn\t0", "line 6: 4 fields, expected 8"),
             (
@@ -95,11 +98,37 @@ class TestDwug:
                 r"accepted: stats/semeval.*\n    stats/opt/stats_groupings.csv lacks lane_nn",
             ),
             (USES[0], "lane_nn\tnan", "change_graded = 'nan'"),
+            (USES[0], "lane_nn\t1.5", "change_graded = '1.5'"),
         ],
     )
     def test_what_cannot_be_is_named(self, tmp_path: Path, use: str, gold: str, told: str) -> None:
         write_dwug(tmp_path, *USES, use, gold=gold)
         with pytest.raises(CorpusError, match=told):
+            dwug.read("en", path=str(tmp_path))
+
+    def test_only_a_part_of_speech_is_cut_off_a_lemma(self, tmp_path: Path) -> None:
+        """It has two letters behind the last mark; targets come by their folders' names."""
+        scores = {"lane_nn": 0.1, "Ad": 0.2, "ice_cream": 0.3, "Gift": 0.4, "upp_vb": 0.5, "_nn": 0.6}
+        gold = "\n".join(f"{name}\t1\t{score}" for name, score in scores.items()).replace("\t1", "", 1)
+        root = write_dwug(tmp_path, *USES, gold=gold)
+        for name in reversed(scores):
+            write(root / "data" / name / "uses.csv", HEADER, *USES)
+        targets = dwug.read("en", path=str(tmp_path))
+        assert [(target.lemma, target.change) for target in targets] == [
+            ("Ad", 0.2), ("Gift", 0.4), ("_nn", 0.6), ("ice_cream", 0.3), ("lane", 0.1), ("upp", 0.5)
+        ]  # fmt: skip
+        assert {use.lemma for use in targets[3].first} == {"ice_cream"}
+
+    def test_a_folder_without_a_target_and_uses_without_a_place_are_named(self, tmp_path: Path) -> None:
+        root = write_dwug(tmp_path, *USES)
+        uses = root / "data" / "lane_nn" / "uses.csv"
+        uses.write_text(uses.read_text().replace("indexes_target_token", "indexes"))
+        with pytest.raises(
+            CorpusError, match="line 2: no column indexes_target_token or indexes_target; it has lemma"
+        ):
+            dwug.read("en", path=str(tmp_path))
+        uses.unlink()
+        with pytest.raises(CorpusError, match=r"dwug_en has no target\n  accepted: data/<lemma>/uses\.csv"):
             dwug.read("en", path=str(tmp_path))
 
     @pytest.mark.parametrize("gold", ["lane\t0.5", "lane_nn\t0.5\nlane_vb\t1\t0.1"])
@@ -211,6 +240,7 @@ class TestWic:
         [
             ("board\tN\t2-0\tRoom", "T", "line 1: 4 fields, expected 5"),
             ("board\tN\t2\ta b c\tc", "T", r"places '2'\n  accepted: two token numbers"),
+            ("board\tN\ta-0\ta b c\tc", "T", r"places 'a-0'\n  accepted: two token numbers"),
             ("board\tN\t2-1\ta b c\tc", "T", "token 1 of an example of 1 tokens"),
             ("board\tN\t2-0\ta b c\tc", "yes", r"line 1: 'yes'\n  accepted: T, F"),
             ("board\tN\t2-0\ta b c\tc", "T\nF", "has 1 rows and train.gold.txt 2\n  accepted: as many"),

@@ -27,6 +27,7 @@ FORMS = ("NFC", "NFD", "NFKC", "NFKD")
         ("C++ is fast", "C is fast 1"),
         (".", "*"),
         ("", "?"),
+        ("\ud83d", "\udc4d"),  # halves of a sign, which JSON can hold
     ],
 )
 def test_what_differs_by_a_letter_a_mark_or_all_its_signs_is_apart(one: str, other: str) -> None:
@@ -66,6 +67,7 @@ def test_plain_texts_are_called_as_ever(one: str, other: str) -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "a-2", "a-3", "a-2-2", ""])))
 def test_repetitions_are_numbered_past_names_that_look_so(ids: list[str]) -> None:
+    assert numbered(["a", "b", "a", "a"]) == ["a", "b", "a-2", "a-3"]
     apart = numbered(ids)
     assert len(set(apart)) == len(ids)
     assert all(new == old or new.startswith(f"{old}-") for new, old in zip(apart, ids, strict=True))

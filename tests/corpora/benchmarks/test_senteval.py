@@ -74,6 +74,8 @@ def test_sst2_trec_and_mrpc(tmp_path: Path) -> None:
         ("SST2", "SST/binary/sentiment-train", ["no label"], "line 1: 1 fields, expected 2"),
         ("SST2", "SST/binary/sentiment-train", ["x\t2"], r"line 1: label '2'\n  accepted: 0, 1"),
         ("TREC", "TREC/train_5500.label", ["HUM Who ?"], r"line 1: 'HUM Who \?'\n  accepted: LABEL:fine"),
+        ("TREC", "TREC/train_5500.label", ["HUM:ind"], "line 1: 'HUM:ind'"),
+        ("TREC", "TREC/train_5500.label", ["HUM: Who ?"], r"line 1: 'HUM: Who \?'"),
         ("TREC", "TREC/train_5500.label", ["PER:x Who ?"], r"label 'PER'\n  accepted: ABBR, DESC"),
         ("MRPC", "MRPC/msr_paraphrase_train.txt", ["h\ta\tb\tc\td", "1\t2\t3\tx"], "line 2: 4 fields, expected 5"),
         ("MRPC", "MRPC/msr_paraphrase_train.txt", ["h\ta\tb\tc\td"], "holds no row below its header"),

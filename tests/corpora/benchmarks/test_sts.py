@@ -104,6 +104,17 @@ def test_a_header_may_stand_below_a_blank_line(tmp_path: Path) -> None:
     assert (pairs.ids, pairs.gold.tolist()) == (("7",), [3.5])
 
 
+@pytest.mark.parametrize(("gold", "scored"), [("1", 1.0), ("0.9", None)])
+def test_sick_is_scored_from_1(tmp_path: Path, gold: str, scored: float | None) -> None:
+    (tmp_path / "SICK").mkdir()
+    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_text(f"{SICK}\n7\tA cat.\tA dog.\t{gold}\tNEUTRAL\n")
+    if scored is None:
+        with pytest.raises(CorpusError, match=r"line 2: score '0\.9'\n  accepted: a number from 1 to 5"):
+            sts.read("SICK-R", path=str(tmp_path))
+    else:
+        assert sts.read("SICK-R", path=str(tmp_path))["SICK-R"].gold.tolist() == [scored]
+
+
 def test_a_missing_subset_is_named(tmp_path: Path) -> None:
     (write_sts16(tmp_path) / "STS.gs.plagiarism.txt").unlink()
     with pytest.raises(CorpusError, match=r"STS.gs.plagiarism.txt cannot be read"):
@@ -149,6 +160,7 @@ def test_stsb_needs_no_quotes_that_close_and_drops_what_follows_the_sentences(tm
     write_stsb(tmp_path)
     (pairs,) = sts.read("STS-B/dev", path=str(tmp_path)).values()
     assert (pairs.a, pairs.b, pairs.gold.tolist()) == (('"Quoted',), ("Two",), [5.0])
+    assert pairs.ids == ("MSRvid:1",)
 
 
 def test_dedup_knows_a_pair_turned_round_and_punctuated_otherwise(tmp_path: Path) -> None:
@@ -159,6 +171,10 @@ def test_dedup_knows_a_pair_turned_round_and_punctuated_otherwise(tmp_path: Path
     write = tmp_path / "STS" / "STS16-en-test" / "STS.input.headlines.txt"
     write.write_text("a man sings\tA man singing\ntwo\tquoted\n")  # all pairs of a subset: it is gone
     assert "headlines" not in sts.read_dedup("STS16", path=str(tmp_path))
+    dev = tmp_path / "STSBenchmark" / "sts-dev.csv"
+    dev.write_text((tmp_path / "STSBenchmark" / "sts-test.csv").read_text())
+    with pytest.raises(CorpusError, match="STS-B without the pairs of STS-B train and dev holds no pair"):
+        sts.read_dedup("STS-B", path=str(tmp_path))
 
 
 def test_a_local_copy_of_the_hub_gives_the_same_rows(tmp_path: Path) -> None:
@@ -172,6 +188,7 @@ def test_a_local_copy_of_the_hub_gives_the_same_rows(tmp_path: Path) -> None:
     rows.to_json(str(tmp_path / "copied" / "mteb" / "stsbenchmark-sts" / "test.jsonl"))
     read = {place: sts.read("STS-B", path=str(tmp_path / place)) for place in ("files", "saved", "copied")}
     assert len({sts.fingerprint(subsets) for subsets in read.values()}) == 1
+    assert read["saved"]["STS-B"].ids == ("STS-B:1",)
     with pytest.raises(CorpusError, match=r"saved/stsbenchmark-sts has no split 'validation'; it has test"):
         sts.read("STS-B/dev", path=str(tmp_path / "saved"))
 

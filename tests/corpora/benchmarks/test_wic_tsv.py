@@ -47,6 +47,7 @@ def test_a_word_in_its_sentence_and_before_its_definition(tmp_path: Path) -> Non
         ("labels", "", r"train_labels\.txt holds no row"),
         ("labels", "T\nmaybe\n", "accepted: T, F"),
         ("examples", "fundus\tone\tthe fundus\nbank\t0\tbanks\n", "accepted: a word, its place and an example"),
+        ("examples", "fundus\t1\tthe fundus\tof\nbank\t0\tbanks\n", "accepted: a word, its place and an example"),
         ("examples", "fundus\t9\tthe fundus\nbank\t0\tbanks\n", "token 9 of an example of 2 tokens"),
     ],
 )
