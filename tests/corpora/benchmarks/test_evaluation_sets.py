@@ -177,9 +177,10 @@ class TestCosimlex:
         write(tmp_path / "cosimlex" / "cosimlex_en.tsv", PAIRS_HEADER, *rows)
         return cosimlex.read("en", path=str(tmp_path))
 
-    def test_both_words_of_both_contexts(self, tmp_path: Path) -> None:
+    def test_both_words_of_both_contexts(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         """A leading quote that never closes, word 2 before word 1, inflected and capital forms, a mark at either end."""
         (pair,) = self.read(tmp_path, BEACH)
+        assert not caplog.text
         assert isinstance(pair, cosimlex.SimilarityPair)
         assert (pair.word1, pair.word2, pair.sim1, pair.sim2) == ("beach", "island", 2.88, 7.83)
         text = '"Islands have a beach'
@@ -200,7 +201,7 @@ class TestCosimlex:
         self, tmp_path: Path, row: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         assert len(self.read(tmp_path, BEACH, row)) == 1
-        assert "1 rows skipped" in caplog.text
+        assert "tsv: 1 rows skipped" in caplog.text
         with pytest.raises(CorpusError, match="has no usable row"):
             self.read(tmp_path, row)
 

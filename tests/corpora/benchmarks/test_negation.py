@@ -25,9 +25,37 @@ def write(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("header", ["", "id\tsentence1\tsentence2\tlabel\n"])
 def test_paws_with_and_without_its_header(tmp_path: Path, header: str) -> None:
-    write(tmp_path / "paws" / "final" / "test.tsv", header + "7\t`` a ''\tb \" c\t1\n9\td\te\t0\n")
+    write(tmp_path / "paws" / "final" / "test.tsv", header + "7\t`` a ''\tb \" c\t1\n9\td\te\t0\tmore\n")
     pairs = paws.read("test", path=str(tmp_path))
     assert (pairs.ids, pairs.a, pairs.gold.tolist()) == (("test:7", "test:9"), ("`` a ''", "d"), [1.0, 0.0])
+
+
+def test_a_local_copy_of_the_hub_gives_the_same_pairs(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    rows = {"id": [7, 9], "sentence1": ["a", "d"], "sentence2": ["b", "e"], "label": [1, 0]}
+    DatasetDict({"validation": Dataset.from_dict(rows)}).save_to_disk(str(tmp_path / "saved" / "paws"))
+    write(tmp_path / "files" / "paws" / "dev.tsv", "7\ta\tb\t1\n9\td\te\t0\n")
+    saved, read = (paws.read("dev", path=str(tmp_path / place)) for place in ("saved", "files"))
+    assert saved.ids == ("dev:7", "dev:9")
+    assert saved.sha256() == read.sha256()
+
+
+def test_paws_that_is_nowhere_is_said_with_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(hub: object) -> None:
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setattr("corpora.store.hub._fetched", away)
+    with pytest.raises(CorpusError) as raised:
+        paws.read("dev", path=str(tmp_path))
+    for told in (
+        f"data.path: {tmp_path}/paws/final/dev.tsv",
+        f"data.path: {tmp_path}/google-research-datasets/paws",
+        "no route to the hub",
+        'load_dataset("google-research-datasets/paws", "labeled_final")',
+        "FOLDER holding paws/final/dev.tsv",
+    ):
+        assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +90,7 @@ def test_negations_are_quoted_where_needed(tmp_path: Path) -> None:
     }
     assert sets["nan_nli"].a == ('He said "no".\tThen left.',)
     assert sets["wikifactcheck"].ids[-1] == "wikifactcheck_english_4:1"
+    assert sets["nan_nli"].gold.tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +99,7 @@ def test_negations_are_quoted_where_needed(tmp_path: Path) -> None:
         ("premise\thypothesis\na\tb\n", "lacks the column 'sentence'; it has premise, hypothesis"),
         ('sentence\tnegated\n"' + "a" * 200_000, r"cannot be read: field larger than field limit"),
         ("sentence\tnegated\na\n", "line 2: a sentence or its negation is empty"),
+        ("sentence\tnegated\n\tnot a\n", "line 2: a sentence or its negation is empty"),
         ("sentence\tnegated\n", "holds no row below its header"),
     ],
 )
@@ -102,6 +132,8 @@ def test_semantoneg(tmp_path: Path) -> None:
     write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", json.dumps(CONTRAST) + "\n")
     (one,) = negation.semantoneg(path=str(tmp_path))
     assert one == negation.Contrast("0", "You're not fat.", ("not thin", "fat", "thin"), 2)
+    write(tmp_path / "negation_pairs" / "SemAntoNeg_v1.0.json", json.dumps(CONTRAST | {"label": 0}))
+    assert negation.semantoneg(path=str(tmp_path))[0].paraphrase == 0
     for odd, said in (
         ("{", "accepted: an object with idx"),
         ("[" * 100_000, "accepted: an object with idx"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 from corpora.benchmarks.senteval import LEAST
 from evaluators.metrics import probing
@@ -53,23 +57,29 @@ def test_every_fit_of_a_stack_is_the_fit_it_would_be_alone():
             assert (fitted.predicted(x, which) == alone.predict(x)).all()
 
 
-def test_patience_is_counted_over_the_whole_fit_and_ends_it_at_the_sixth_miss(monkeypatch):
-    """Accuracies on ten held-out rows, round by round, as if the toolkit had seen them."""
+@pytest.mark.parametrize(
+    ("rights", "best", "left"),
+    [
+        ([3, 2, 4, 4, 1, 5, 0, 0, 0, 60], 5, [60]),  # misses: rounds 2, 4, 5, 7, 8 and 9; the tenth is never run
+        (range(1, 61), 51, list(range(52, 61))),  # no miss: the 51st round is the last
+    ],
+)
+def test_patience_is_counted_over_the_whole_fit_and_ends_it_at_the_sixth_miss(monkeypatch, rights, best, left):
+    """Right answers on sixty held-out rows, round by round, as if the toolkit had seen them."""
     from evaluators.metrics import linear_probe
 
-    rights = iter([3, 2, 4, 4, 1, 5, 0, 0, 0, 9])  # misses: rounds 2, 4, 5, 7, 8 and 9; the tenth is never run
-    x, y = clouds(60, 4)
-    dev = np.arange(10)
+    rights = iter(rights)
+    x, y = clouds(110, 4)
+    dev = np.arange(60)
 
     def said(weights: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        right = next(rights)
-        classes = np.where(np.arange(10) < right, y[:10], 1 - y[:10])
+        classes = np.where(dev < next(rights), y[dev], 1 - y[dev])
         return torch.from_numpy(np.eye(2)[classes].T)
 
     monkeypatch.setattr(linear_probe, "_logits", said)
-    (fitted,) = fit_stacked(x, y, [Fit(np.arange(10, 60), dev, (1e-4,))], classes=2)
-    assert fitted.accuracy.tolist() == [0.5]
-    assert list(rights) == [9]
+    (fitted,) = fit_stacked(x, y, [Fit(np.arange(60, 110), dev, (1e-4,))], classes=2)
+    assert fitted.accuracy.tolist() == [best / 60]
+    assert list(rights) == left
 
 
 def test_seeding_touches_no_global_stream():
@@ -102,6 +112,71 @@ def test_nested_agrees_with_the_toolkit():
     assert set(said.tolist()) == {0, 1}
 
 
+class Ridge(ClassifierMixin, BaseEstimator):
+    """Least squares to -1 and 1 with a decay: a classifier that is fitted at once and whose decay matters."""
+
+    def __init__(self, decay: float = 1.0) -> None:
+        self.decay = decay
+
+    def fit(self, x, y):
+        self.classes_ = np.unique(y)
+        self.weights_ = np.linalg.solve(x.T @ x + self.decay * np.eye(x.shape[1]), x.T @ (2.0 * y - 1))
+        return self
+
+    def predict(self, x):
+        return (x @ self.weights_ > 0).astype(int)
+
+
+@dataclass
+class Ridges:
+    models: list[Ridge]
+    accuracy: np.ndarray
+
+    def predicted(self, features, which):
+        return self.models[which].predict(features)
+
+
+def ridges(x, y, asked, classes):
+    for train, held, grid in asked:
+        models = [Ridge(decay).fit(x[train], y[train]) for decay in grid]
+        held = train if held is None else held
+        yield Ridges(models, np.array([model.score(x[held], y[held]) for model in models]))
+
+
+DECAYS, LONG = (1e-3, 0.1, 1.0, 10.0), (0.03, 3.0, 30.0)
+RIDGE = probing.Probe(lambda *asked: list(ridges(*asked)), DECAYS, LONG)
+
+
+def test_folds_and_what_they_choose_are_sklearns():
+    """Its search within its cross-validation, of a classifier whose predictions depend on both."""
+    x, y = clouds(90, 16, seed=3, apart=0.3)
+    folds = StratifiedKFold(10, shuffle=True, random_state=1111)
+    search = GridSearchCV(Ridge(), {"decay": DECAYS}, cv=folds)
+    assert probing.nested(x, y, 2, RIDGE).tolist() == cross_val_predict(search, x, y, cv=folds).tolist()
+    search = GridSearchCV(Ridge(), {"decay": LONG}, cv=folds).fit(x[:70], y[:70])
+    assert probing.tuned(x[:70], y[:70], x[70:], 2, RIDGE).tolist() == search.predict(x[70:]).tolist()
+    dev = [Ridge(decay).fit(x[:50], y[:50]).score(x[50:70], y[50:70]) for decay in DECAYS]
+    chosen = Ridge(DECAYS[dev.index(max(dev))]).fit(x[:50], y[:50])
+    said = probing.with_dev(x[:50], y[:50], (x[50:70], y[50:70]), x[70:], 2, RIDGE)
+    assert said.tolist() == chosen.predict(x[70:]).tolist()
+
+
+def test_accuracies_are_compared_in_per_cent_to_two_places():
+    """As the toolkit compares them; of equals the first is chosen."""
+    x, y = np.ones((20, 1)), np.arange(20) % 2
+    for accuracy, first in (((0.80001, 0.80004, 0.8), 0), ((0.8001, 0.8003, 0.8), 1)):
+        settings = [Ridge().fit(x, np.full(20, which)) for which in (0, 1)]
+        told = Ridges([*settings, settings[0]], np.array(accuracy))
+        probe = probing.Probe(lambda *asked, told=told: [told], (1.0, 1.0, 1.0), ())
+        assert set(probing.with_dev(x, y, (x, y), x, 2, probe)) == {first}
+
+
+def test_the_grids_are_the_toolkits():
+    assert probing.toolkit().grid == probing.toolkit().long_grid == tuple(reference.REGULARISERS)
+    assert probing.logistic().grid == (0.25, 0.5, 1, 2, 4, 8)
+    assert probing.logistic().long_grid == (0.5, 1, 2, 4, 8, 16, 32)
+
+
 def test_tuned_agrees_with_the_toolkit():
     x, y = clouds(160, 6, classes=3)
     _, _, expected = reference.tuned(x[:120], y[:120], x[120:], y[120:], classes=3)
@@ -118,7 +193,6 @@ def test_with_dev_agrees_with_the_toolkit_which_fits_once_more():
 def test_logistic_regression_is_sklearns():
     """The protocol written down once more, with sklearn's own search for the best C."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     x, y = clouds(260, 6, classes=3)
     folds = StratifiedKFold(10, shuffle=True, random_state=1111)
