@@ -6,7 +6,7 @@ Source: DefSent, section 3.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -56,8 +56,13 @@ def metric_names(task: str) -> tuple[str, ...]:
 def _item_texts(asked: Questions, metric: str) -> dict[str, str]:
     """Display texts of items: a word with its definition."""
     rows = asked.rows
-    named = zip(rows.ids, rows.words, rows.definitions, strict=True)
+    named = zip(_named(rows.ids), rows.words, rows.definitions, strict=True)
     return {name: f"{word}: {definition}" for name, word, definition in named}
+
+
+def _named(ids: Iterable[str]) -> list[str]:
+    """Where repeated definitions are kept, each is an item of its own."""
+    return numbered(ids, mark="#")
 
 
 def _definitions(asked: Questions) -> list[Definition]:
@@ -87,9 +92,8 @@ def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
     any_word = np.array([best[pairs[row].definition] for row in known])
     columns = [at_cut(own), reciprocal(own), *(hits(own, k) for k in TOPS), reciprocal(any_word)]
     ids, groups = (column.take(known) for column in (rows.ids, rows.keys))
-    named = numbered(ids, mark="#")  # where repeated definitions are kept, each is an item of its own
     return [
-        score_of_items(metric, "mean", named, groups, values)
+        score_of_items(metric, "mean", _named(ids), groups, values)
         for metric, values in zip(metric_names(task), columns, strict=True)
     ]
 

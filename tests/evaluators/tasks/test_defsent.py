@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpora.defsent.data import DefsentData
 from corpora.defsent.records import Definition, DefinitionRows, Questions
 from corpora.store.columns import Texts
 from evaluators.tasks.defsent import at_cut, metric_names, tasks, word_scores
@@ -63,7 +64,7 @@ def test_the_paper_cuts_at_ten():
 
 def test_words_outside_of_the_vocabulary_are_not_asked_for():
     rows = [("a", "w", "d"), ("b", "two words", "e")]
-    read = answers({("d", "w"): 2, ("e", "two words"): -1})
+    read = answers({("d", "w"): 2, ("e", "two words"): 0})
     scores = word_scores("d2w", questions(rows), read)
     assert all(list(score.item_ids) == ["a"] for score in scores)
     with pytest.raises(ValueError, match="d2w: none of 1 words"):
@@ -73,24 +74,26 @@ def test_words_outside_of_the_vocabulary_are_not_asked_for():
 def test_a_synonym_is_no_mistake():
     """mrr_any: the best place among all words that have this definition, in the vocabulary."""
     asked = questions([("a", "w", "d")], {"d": ("w", "synonym", "two words")})
-    read = answers({("d", "w"): 8, ("d", "synonym"): 2, ("d", "two words"): -1})
+    read = answers({("d", "w"): 8, ("d", "synonym"): 1, ("d", "two words"): 0})
     scores = {score.metric: score.value for score in word_scores("d2w", asked, read)}
-    assert scores["d2w/mrr_any"] == 0.5
+    assert scores["d2w/mrr_any"] == 1
     assert scores["d2w/mrr"] == 1 / 8
 
 
 def test_copies_of_a_row_are_items_of_their_own():
     """Oxford's lines repeat with their examples, and each counts, as in the paper."""
     rows = [("a", "w", "d"), ("a", "w", "d"), ("b", "v", "e")]
-    (first, *_) = word_scores("d2w", questions(rows), answers({("d", "w"): 1, ("e", "v"): 100}))
+    asked = questions(rows)
+    (first, *_) = word_scores("d2w", asked, answers({("d", "w"): 1, ("e", "v"): 100}))
     assert first.value == pytest.approx(2 / 3)
     assert list(first.item_ids) == ["a", "a#2", "b"]
     assert list(first.group_ids) == ["w", "w", "v"]
+    told = tasks(DefsentData())["d2w"].item_texts(asked, first.metric)
+    assert told == {"a": "w: d", "a#2": "w: d", "b": "v: e"}
 
 
 def test_the_tasks_ask_for_test_and_dev(small_wordnet: Path):
     from corpora.defsent.corpus import load
-    from corpora.defsent.data import DefsentData
 
     data = DefsentData(wordnet=str(small_wordnet), test_definitions=7)
     table = tasks(data)

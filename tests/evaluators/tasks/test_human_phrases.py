@@ -61,15 +61,17 @@ def test_what_is_entailed_is_nearer(tmp_path: Path) -> None:
 
 
 def test_paraphrases_are_ranked_by_their_votes(tmp_path: Path) -> None:
-    """The votes of `a 0` fall with the angle: 1. Those of `b 0` rise: -1. `c 0` has too few; the file ends its lines
-    with a carriage return."""
+    """The votes of `a 0` fall with the angle: 1. Those of `b 0` rise: -1. `c 0` has too few, and those of `d 0` are
+    equal; the file ends its lines with a carriage return."""
     rows = [f"{name}\t0\tsaid {10 + 15 * n}\t{votes}" for name, step in (("a", -1), ("b", 1)) for n, votes in
             enumerate(range(1, 6)[::step])]  # fmt: skip
-    text = "\r".join([*rows, "c\t0\tsaid 20\t2"])
+    rows += [f"c\t0\tsaid {votes}\t{votes}" for votes in range(1, 5)]
+    text = "\r".join([*rows, *(f"d\t0\tsaid {angle}\t2" for angle in range(1, 6))])
     found = figures(write(tmp_path, "noun_compounds/semeval_2013/test_gold.txt", text), "noun_compounds")
     score = found["noun_compounds/votes_spearman"]
     assert score.values.tolist() == pytest.approx([1, -1])
     assert list(score.item_ids) == ["a 0", "b 0"]
+    assert list(score.group_ids) == ["0", "0"]
 
 
 def test_a_compound_is_near_its_words_where_it_is_literal(tmp_path: Path) -> None:
@@ -81,10 +83,29 @@ def test_a_compound_is_near_its_words_where_it_is_literal(tmp_path: Path) -> Non
     assert list(found["compositionality/spearman"].group_ids) == ["0", "20", "40"]
 
 
+def test_the_words_of_a_compound_are_added(tmp_path: Path) -> None:
+    """Words at 0° and 60°: the whole moves from their sum at 30° to their difference at 120°, and is rated lower."""
+    wholes = {"60 0": 30, "60 0.001": 60, "60 0.002": 110}
+    rows = [f"60\t{whole.split()[1]}\t3\t3\t{rating}" for whole, rating in zip(wholes, (5, 3, 1), strict=True)]
+    write(tmp_path, "noun_compounds/reddy2011.csv", "\n".join(rows) + "\n")
+
+    def encode(texts):
+        return degrees([str(wholes.get(text, text)) for text in texts])
+
+    assert figures(tmp_path, "compositionality", encode)["compositionality/spearman"].value == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "read", "says"),
     [
         ("recursive_np/tasks/SPTE.csv", SPTE.replace(",entail", ",maybe"), entailments, "label 'maybement'"),
+        ("recursive_np/tasks/SPTE.csv", SPTE.replace("pri-int", "old-int"), entailments, "combo 'old-int'"),
+        (
+            "recursive_np/tasks/SPTE.csv",
+            SPTE.replace("a fake red cup", " "),
+            entailments,
+            "line 3: .*(\n.*)with a ph",
+        ),
         ("recursive_np/tasks/SPTE.csv", SPTE.replace("combo", "kind"), entailments, "lacks the column 'combo'"),
         ("recursive_np/tasks/SPTE.csv", SPTE.splitlines()[0], entailments, "holds no row below its header"),
         ("noun_compounds/semeval_2013/test_gold.txt", "a\tb\tb of a\tmany\n", compounds, "'many' votes"),

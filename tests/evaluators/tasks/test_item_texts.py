@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,12 +65,24 @@ def test_what_a_query_was_taken_for_is_told(name: str) -> None:
     assert list(right.taken_for) == ["", ""]
 
 
-def test_what_is_wrong_for_a_term_is_named() -> None:
+@pytest.mark.parametrize("rule", ["negate", "antonym"])
+def test_what_is_wrong_for_a_term_is_named(rule: str) -> None:
     task = tasks_on(ranked=HERE, stressed=HERE)["stress"]
     assert task.item_texts is not None
-    texts = task.item_texts(SPLIT, "stress/antonym/auc")
+    texts = task.item_texts(SPLIT, f"stress/{rule}/auc")
     assert texts["a+"] == "term a: definition of a"
-    assert texts["a-"] == "term a, taken for: antonym of a"
+    assert texts["a-"] == f"term a, taken for: {rule} of a"
+    assert texts["a"] == f"term a: definition of a (not: {rule} of a)"
+
+
+def test_a_concept_that_is_no_terms_first_has_a_text() -> None:
+    """A query may be taken for it all the same."""
+    split = replace(
+        SPLIT, definitions=(*SPLIT.definitions, "another of a"), concept_of_definition=(("a",), ("b",), ("c",))
+    )
+    task = tasks_on(ranked=HERE, stressed=HERE)["t2d"]
+    assert task.item_texts is not None
+    assert task.item_texts(split, "t2d/mrr")["c"] == "another of a"
 
 
 def test_both_texts_of_a_pair() -> None:

@@ -18,6 +18,7 @@ NAME = "SciDocsRR"
 ROWS = [
     {"query": "q 0", "positive": ["a 10", "b 40"], "negative": ["c 20", "d 90"]},
     {"query": "p 0", "positive": ["e 30"], "negative": ["f 30", "g 50"]},
+    {"query": "left 0", "positive": ["i 1"], "negative": []},
     {"query": "left out", "positive": [], "negative": ["h 1"]},
 ]
 
@@ -87,6 +88,13 @@ def test_a_line_that_is_no_query_is_named(tmp_path: Path, text: str):
     write(tmp_path, text)
     with pytest.raises(CorpusError, match=rf"{NAME}\.jsonl\.gz, line 1: "):
         read(NAME, path=str(tmp_path))
+
+
+def test_a_file_may_be_unpacked(tmp_path: Path):
+    write(tmp_path, text := "\n".join(map(json.dumps, ROWS)))
+    (tmp_path / "other" / "reranking").mkdir(parents=True)
+    (tmp_path / "other" / "reranking" / f"{NAME}.jsonl").write_text(text)
+    assert read(NAME, path=str(tmp_path / "other")) == read(NAME, path=str(tmp_path))
 
 
 def test_a_file_without_a_row_is_no_set(tmp_path: Path):

@@ -10,6 +10,7 @@ import pytest
 
 from corpora.concept.corpus import ConceptData, fingerprint
 from corpora.concept.records import ConceptCorpus, EvalSplit, PairRows, RuleNegatives, StressRow
+from corpora.store.cache import key_of
 from corpora.store.columns import Ragged, Texts
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.tasks.concept import tasks, tasks_on
@@ -185,6 +186,28 @@ def test_rows_and_version_are_part_of_what_a_task_is_called_by():
 def table_of_one(rows):
     benchmark = Benchmark(fingerprint=lambda: rows, load=lambda: split("id"))
     return tasks_on(dict.fromkeys(("id", "dev", "hh"), benchmark), dict.fromkeys(("id", "dev", "hh"), benchmark))
+
+
+def test_a_readout_without_weights_has_no_figure(corpus):
+    """Every other reading of layers has its headline."""
+    part = corpus.splits["id"]
+    for name in ("layers", "readout"):
+        task = table(corpus)[name]
+        scores = task.score(part, lambda texts, task=task: task.made_up(np.random.default_rng(1), texts))
+        assert task.headline in {score.metric for score in scores}
+    assert task.score(part, lambda texts: [(np.eye(3), None) for _ in texts]) == []
+
+
+def test_how_tested_terms_are_written_changes_what_is_measured_on_them(tmp_path):
+    """Written as the paper wrote them, tasks are called as they were before there was a choice."""
+    write_small_wordnet(tmp_path)
+    data = ConceptData(wordnet=str(tmp_path), dbpedia=str(write_ontology(tmp_path, [])))
+    normalised = replace(data, test_surfaces="normalised")
+    table = tasks(normalised)
+    same = {name for name, task in tasks(data).items() if task.fingerprint == table[name].fingerprint}
+    assert same == {"np", "distortion", "dbpedia_comments"}
+    earlier = key_of({"corpus": fingerprint(normalised), "split": "dev"})
+    assert table["dev/t2d"].benchmark.fingerprint() == earlier
 
 
 def test_sizes_of_what_is_tested_change_those_tasks_alone(tmp_path):
