@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.benchmarks.senteval import NAMES
+from corpora.benchmarks.senteval import NAMES, Labelled
+from evaluators.metrics import probing
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.significance.item_bootstrap import strata_of
 from evaluators.significance.paired_items import ItemScores, ItemSum
@@ -16,6 +17,7 @@ from evaluators.tasks import senteval
 from evaluators.tasks.figures import members
 from evaluators.tasks.suite import GROUPS
 from evaluators.tasks.task import evaluate
+from tests.evaluators.metrics.test_probing import RIDGE, clouds
 from tests.published import COLLECTION, needs
 
 GOOD, BAD = ("fine", "warm", "good"), ("dull", "cold", "bad")
@@ -59,6 +61,32 @@ def test_from_files_to_figures(tmp_path: Path, backend: str, name: str, tested: 
         assert len(score.values) == len(score.item_ids) == len(score.group_ids) == tested
         assert score.value == aggregate(score.aggregate, score.values, score.gold)
     assert len(set(scores[0].group_ids)) < tested or name == "MRPC"  # a text that comes twice is one group
+
+
+def test_features_of_pairs_are_the_absolute_difference_and_the_product() -> None:
+    vectors = {"a": [1.0, -2.0], "b": [3.0, 4.0]}
+    rows = Labelled((("a",), ("b",)), np.array([1]))
+    encode = lambda texts: np.array([vectors[text] for text in texts])  # noqa: E731
+    assert senteval.features(rows, encode).tolist() == [[2, 6, 3, -8]]
+    assert senteval.features(Labelled((("b", "a"),), np.array([1, 0])), encode).tolist() == [[3, 4], [1, -2]]
+
+
+@pytest.mark.parametrize("parts", [("all",), ("train", "test"), ("train", "dev", "test")])
+def test_the_protocol_is_that_of_the_sets_splits(parts: tuple[str, ...]) -> None:
+    x, y = clouds(120, 16, seed=3, apart=0.3)
+    rows = np.array_split(np.arange(120), len(parts))
+    splits = {
+        part: Labelled((tuple(map(str, places)),), y[places]) for part, places in zip(parts, rows, strict=True)
+    }
+    said = senteval.predicted(splits, lambda texts: x[list(map(int, texts))], RIDGE)
+    train, test = rows[0], rows[-1]
+    if "all" in splits:
+        expected = probing.nested(x, y, 2, RIDGE)
+    elif "dev" in splits:
+        expected = probing.with_dev(x[train], y[train], (x[rows[1]], y[rows[1]]), x[test], 2, RIDGE)
+    else:
+        expected = probing.tuned(x[train], y[train], x[test], 2, RIDGE)
+    assert said.tolist() == expected.tolist()
 
 
 def test_both_backends_measure_the_same_rows_under_other_names(tmp_path: Path) -> None:
