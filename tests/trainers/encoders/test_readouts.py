@@ -62,12 +62,29 @@ def test_autocast_leaves_a_mixture_in_the_precision_of_its_layers():
         assert all(torch.equal(*pair) for pair in zip(plain, half, strict=True))
 
 
-@pytest.mark.parametrize("read", [readouts.mean, readouts.maximum])
+def test_a_gate_reads_the_mean_of_the_last_layer_and_gives_each_text_weights_of_its_own():
+    layers = random_layers()
+    means = torch.stack([readouts.mean(layer, RAGGED) for layer in layers])  # (K, N, D)
+    pooled = readouts.gated(list(layers), RAGGED, lambda last: last[:, :4].softmax(-1))
+    weights = means[3, :, :4].exp() / means[3, :, :4].exp().sum(1, keepdim=True)
+    for text, row in enumerate(pooled):
+        assert torch.allclose(row, sum(weights[text, k] * means[k, text] for k in range(4)), atol=1e-12)
+
+
+@pytest.mark.parametrize("read", [readouts.mean, readouts.maximum, readouts.last, readouts.total])
 def test_padding_does_not_count(read):
     hidden = random_layers()[0]
     spoilt = torch.where(RAGGED[..., None], hidden, 1e6)
     alone = torch.cat(
-        [read(hidden[i : i + 1, :n], torch.ones(1, n)) for i, n in enumerate(RAGGED.sum(1).tolist())]
+        [
+            read(hidden[i : i + 1, :n], torch.ones(1, n, dtype=torch.long))
+            for i, n in enumerate(RAGGED.sum(1).tolist())
+        ]
     )
     assert torch.allclose(read(spoilt, RAGGED), alone, atol=1e-9)
     assert torch.equal(readouts.first(spoilt), hidden[:, 0])
+
+
+def test_the_last_token_and_the_sum_by_the_numbers():
+    assert readouts.last(LAYERS[0], MASK).tolist() == [[3, 2]]
+    assert readouts.total(LAYERS[0], MASK).tolist() == [[4, 2]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -144,14 +145,19 @@ def test_without_memory_a_smaller_stack_is_named(
 
 
 def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path, tmp_path: Path) -> None:
-    """Stopped at different steps, as by a crash between two saves."""
+    """Stopped at different steps, as by a crash between two saves; each keeps the cost of its own steps."""
+    heard: list[Mapping[str, float]] = []
     arms = [(SETTINGS, seed) for seed in (0, 1)]
 
     def stopped_at(step: int) -> Callable[[], bool]:
         asked = count(1)
         return lambda: next(asked) == step
 
-    rooms = [World(scratch=tmp_path / str(seed), checkpoint_every=3) for seed in (0, 1)]
+    spent = {"seconds": 11.0}  # by both, when the later one stops after 7 of 11 steps
+    rooms = [
+        World(scratch=tmp_path / str(seed), checkpoint_every=3, so_far=lambda: spent, go_on=heard.append)
+        for seed in (0, 1)
+    ]
     ended = stacked(
         arms, backbone, [replace(rooms[0], stopping=stopped_at(4)), replace(rooms[1], stopping=stopped_at(7))]
     )
@@ -160,6 +166,9 @@ def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path,
     for (settings, seed), outcome in zip(arms, stacked(arms, backbone, rooms), strict=True):
         expected = fit(settings, backbone, CORPUS, seed, World())[1]
         assert [p.loss for p in trained(outcome)[1]] == pytest.approx([p.loss for p in expected], rel=1e-5)
+    of_one, of_other = (cost["seconds"] for cost in heard)
+    assert 11 * 4 / 8 <= of_one <= 11 * 4 / 7  # the other was at its third step or fourth
+    assert of_other == pytest.approx(7)
 
 
 def test_its_work_is_metered_as_that_of_one_alone(backbone: Path) -> None:
@@ -167,7 +176,9 @@ def test_its_work_is_metered_as_that_of_one_alone(backbone: Path) -> None:
     meter = World(spent=lambda flops, seconds: spent.append((flops, seconds)))
     fit(settings, backbone, CORPUS, 0, meter)
     alone, spent[:] = [flops for flops, _ in spent], []
+    began = time.perf_counter()  # a second is not counted once for each
     stacked([(settings, 0), (settings, 0)], backbone, [meter] * 2)
+    assert 0 < sum(seconds for _, seconds in spent) < time.perf_counter() - began
     assert [flops for flops, _ in spent] == pytest.approx([one for one in alone for _ in range(2)])
 
 

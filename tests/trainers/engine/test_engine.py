@@ -27,6 +27,7 @@ from torch.overrides import TorchFunctionMode
 from tests.workers import together
 from trainers.engine import deep_speed, loop
 from trainers.engine.loop import Diverged, Recipe, fit
+from trainers.engine.micro_batches import MicroBatch
 from trainers.engine.optimisation import clip, merge_groups, parameter_groups, schedule
 from trainers.engine.streams import torch_stream
 from trainers.engine.world import Progress, Stopped, World
@@ -116,6 +117,55 @@ def test_one_seed_is_one_result_bit_for_bit(precision: Any):
     assert same(weights(one), weights(other))
     _, third = trained(seed=1, world=world)
     assert [p.loss for p in first] != [p.loss for p in third]
+
+
+def test_what_libraries_draw_in_a_run_is_of_its_seed():
+    """From the global states of Python, numpy and torch, whatever was drawn before it."""
+
+    def drawn(seed: int) -> list[float]:
+        random.seed(9)
+        np.random.seed(9)  # noqa: NPY002
+        torch.manual_seed(9)
+        found: list[float] = []
+
+        def batches(step: int) -> Rows:
+            found.extend([random.random(), np.random.rand(), torch.rand(1).item()])  # noqa: NPY002
+            return rows(step)
+
+        model = net()
+        groups = parameter_groups(model, depth=2, learning_rate=1e-2, weight_decay=0.0)
+        fit(model, square, batches, groups=groups, recipe=Recipe(steps=1), seed=seed, world=World())
+        return found
+
+    first, again, other = drawn(0), drawn(0), drawn(1)
+    assert first == again
+    assert not set(first) & set(other)
+
+
+def test_an_attempt_that_lacked_memory_half_way_back_leaves_no_gradient():
+    """Of its layers some had theirs already; the step is as if it had been taken once."""
+    plain, curve = trained()
+    model, lacking = net(), [True]
+
+    def full(gradient: Tensor) -> None:
+        if lacking:
+            lacking.clear()
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    model.embeddings["word"].weight.register_hook(full)
+    again = fit(
+        model,
+        square,
+        rows,
+        groups=parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01),
+        recipe=Recipe(steps=12, warmup=3),
+        seed=0,
+        world=World(),
+        micro=MicroBatch(None, auto=True),
+    )
+    assert not lacking
+    assert [p.loss for p in again] == [p.loss for p in curve]
+    assert same(weights(model), weights(plain))
 
 
 def test_it_is_adamw_with_clipping_and_the_declared_rates():
