@@ -97,6 +97,8 @@ def test_the_fingerprint_sees_content_and_not_the_place(backbone: Path, tmp_path
     shutil.copytree(backbone, twin)
     (twin / "README.md").write_text("says nothing about the vectors")
     assert backbone_fingerprint(twin) == backbone_fingerprint(backbone)
+    shutil.copytree(twin, tmp_path / "e5-base")  # a name that puts a prefix before every text
+    assert backbone_fingerprint(tmp_path / "e5-base") != backbone_fingerprint(backbone)
     tokenizer = twin / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text().replace('"lowercase": true', '"lowercase": false'))
     assert backbone_fingerprint(twin) != backbone_fingerprint(backbone)
@@ -157,6 +159,9 @@ def test_a_backbone_without_one_of_its_modules_is_refused(backbone: Path, nowher
 def test_the_prefix_of_a_backbone(tmp_path: Path, folder: str, prefix: str):
     (tmp_path / folder).mkdir(parents=True)
     assert prefix_of(tmp_path / folder) == prefix
+    for own in ("", "a tool: "):  # what an encoder was saved with goes before its name
+        (tmp_path / folder / "semray_encoder.json").write_text(json.dumps({"prefix": own}))
+        assert prefix_of(tmp_path / folder) == own
 
 
 def test_a_prefix_is_put_before_every_text(backbone: Path, tmp_path: Path):
@@ -278,17 +283,53 @@ def test_groups_hold_every_token_once(seed: int):
     lengths = rng.integers(1, 60, 80)
     tokens = Tokens(np.arange(lengths.sum()), lengths)
     ordered, order = tokens.longest_first()
-    assert (np.diff(ordered.lengths) <= 0).all()
+    assert order.tolist() == sorted(range(80), key=lambda text: (-lengths[text], text))
     cut = list(groups(ordered, slack=40, limit=300))
-    assert [len(group.mask) for part in passes(cut, limit=200) for group in part] == [
-        len(group.mask) for group in cut
-    ]
-    assert all(group.mask.size <= 300 for group in cut)
+    falling, begin = sorted(lengths.tolist(), reverse=True), 0
+    for group in cut:  # as many texts as there is room for, by cells and by padding
+        rest = falling[begin:]
+        fits = [n for n in range(1, len(rest) + 1) if n * rest[0] <= 300 and n * rest[0] - sum(rest[:n]) <= 40]
+        assert group.mask.shape == (fits[-1], rest[0])
+        begin += fits[-1]
+    parts = list(passes(cut, limit=200))
+    assert [group for part in parts for group in part] == cut
+    sizes = [sum(group.tokens for group in part) for part in parts]
+    assert all(size <= 200 or len(part) == 1 for size, part in zip(sizes, parts, strict=True))
+    assert all(size + part[0].tokens > 200 for size, part in zip(sizes, parts[1:], strict=False))
     held = np.concatenate([group.places[group.mask] for group in cut])
     assert np.array_equal(held, np.arange(lengths.sum()))
     starts = np.cumsum(lengths) - lengths
     expected = np.concatenate([np.arange(starts[text], starts[text] + lengths[text]) for text in order])
     assert np.array_equal(ordered.ids, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "positions", "tokenizers", "longest"),
+    [
+        ("bert", 12, 50, 12),
+        ("bert", 12, 9, 9),
+        ("roberta", 12, 50, 10),
+        ("mpnet", 12, 50, 10),
+        ("xlnet", 0, 50, 50),
+    ],
+)
+def test_a_text_is_cut_where_positions_end(
+    kind: str, positions: int, tokenizers: int, longest: int, tmp_path: Path
+):
+    """Two of them are for padding with RoBERTa and MPNet: a longer text would have no embedding."""
+    from transformers import AutoConfig, AutoModel
+
+    of_xlnet = {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32}
+    of_bert = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = of_xlnet if kind == "xlnet" else {**of_bert, "max_position_embeddings": positions, "pad_token_id": 1}
+    AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=400, **sizes)).save_pretrained(tmp_path)
+    tokenizer = copy.deepcopy(tokenizer_of("bpe"))
+    tokenizer.model_max_length = tokenizers
+    tokenizer.save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path)
+    assert encoder.tokenise(["fire " * 60]).lengths.tolist() == [longest]
+    assert encoder.truncated == 1
+    assert np.isfinite(encoder.encode(["fire " * 60])).all()
 
 
 def test_long_texts_are_cut_and_counted(backbone: Path):
@@ -402,6 +443,17 @@ def test_bf16_encodes_nearly_the_same(backbone: Path):
     exact = encoder.encode(TEXTS)
     encoder.precision = "bf16"
     assert ((encoder.encode(TEXTS) * exact).sum(1) > 0.999).all()
+    assert not np.allclose(encoder.encode(TEXTS), exact, atol=1e-5)
+
+
+def test_reading_drops_nothing_in_the_middle_of_a_training_which_goes_on(backbone: Path):
+    encoder = Encoder.load(backbone)
+    rows, layers = encoder.encode(TEXTS), encoder.hidden_layers(encoder.tokenise(TEXTS))
+    for mode in (True, False):
+        encoder.train(mode)
+        assert np.array_equal(encoder.encode(TEXTS), rows)
+        assert np.array_equal(encoder.hidden_layers(encoder.tokenise(TEXTS)), layers)
+        assert {module.training for module in encoder.modules()} == {mode}
 
 
 @pytest.mark.parametrize("readout", ["mean", "weighted"])

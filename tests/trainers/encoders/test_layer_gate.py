@@ -106,4 +106,8 @@ def test_the_readings_of_the_other_readouts(backbone: Path):
     assert mean[1] is not None
     assert mean[1].tolist() == [0, 0, 0, 1]
     assert cls[1] is None
+    weighted = Encoder.load(backbone, readout="weighted", layers=2)
+    assert weighted.layer_logits is not None
+    weighted.layer_logits.data = torch.tensor([0.0, 1.0])
+    assert weighted.read_layers(TEXTS)[0][1] == pytest.approx([0, 0, 1 / (1 + np.e), np.e / (1 + np.e)])
     assert Encoder.load(backbone).read_layers([]) == []

@@ -78,7 +78,12 @@ def net(seed: int = 0, **options: Any) -> Net:
 
 
 def trained(
-    steps: int = 12, seed: int = 0, world: World | None = None, model: Net | None = None, loss: Any = square
+    steps: int = 12,
+    seed: int = 0,
+    world: World | None = None,
+    model: Net | None = None,
+    loss: Any = square,
+    clip_norm: float = 1.0,
 ) -> tuple[Net, list[Progress]]:
     model, world = model if model is not None else net(), world or World()
     curve = fit(
@@ -86,7 +91,7 @@ def trained(
         loss,
         rows,
         groups=parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01),
-        recipe=Recipe(steps=steps, warmup=3),
+        recipe=Recipe(steps=steps, warmup=3, clip_norm=clip_norm),
         seed=seed,
         world=world,
         look=partial(world.look, model),
@@ -168,9 +173,10 @@ def test_an_attempt_that_lacked_memory_half_way_back_leaves_no_gradient():
     assert same(weights(model), weights(plain))
 
 
-def test_it_is_adamw_with_clipping_and_the_declared_rates():
-    """A plain torch loop over the same batches, rates and dropout streams is the oracle."""
-    ours, curve = trained()
+@pytest.mark.parametrize("clip_norm", [1.0, 0.01, 0.0])
+def test_it_is_adamw_with_clipping_and_the_declared_rates(clip_norm: float):
+    """A plain torch loop over the same batches, rates and dropout streams is the oracle; 0 clips nothing."""
+    ours, curve = trained(clip_norm=clip_norm)
     model = net()
     groups = parameter_groups(model, depth=2, learning_rate=1e-2, layer_decay=0.9, weight_decay=0.01)
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
@@ -181,7 +187,7 @@ def test_it_is_adamw_with_clipping_and_the_declared_rates():
             group["lr"] = rate * schedule(step, steps=12, warmup=3)
         loss = square(model, rows(step))["square"]
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm or torch.inf)
         optimizer.step()
         optimizer.zero_grad()
         assert progress.loss == pytest.approx(loss.item(), abs=1e-6)
@@ -192,11 +198,23 @@ def test_it_is_adamw_with_clipping_and_the_declared_rates():
 
 def test_it_learns_and_reports_every_step():
     seen: list[Progress] = []
-    _, curve = trained(steps=60, world=World(report=seen.append))
+    model, curve = trained(steps=60, world=World(report=seen.append))
+    assert not model.training
     assert seen == curve
     assert [p.step for p in curve] == list(range(1, 61))
     assert np.mean([p.loss for p in curve[-10:]]) < 0.8 * np.mean([p.loss for p in curve[:10]])
     assert all(p.terms == {"square": p.loss} and p.sentences_per_second > 0 for p in curve)
+
+
+def test_a_term_without_gradient_is_told_and_not_minimised():
+    def told(encode: loop.Encode, batch: Rows) -> dict[str, Tensor]:
+        return {**square(encode, batch), "seen": batch.y.abs().mean()}
+
+    plain, before = trained()
+    model, curve = trained(loss=told)
+    assert [(p.loss, p.terms) for p in curve] == [(p.loss, p.terms) for p in before]
+    assert [p.figures for p in curve] == [{"seen": rows(step).y.abs().mean().item()} for step in range(12)]
+    assert same(weights(model), weights(plain))
 
 
 def test_rates_by_depth_and_who_is_decayed():
