@@ -55,7 +55,7 @@ class _Fusing(nn.Module):
             F.linear(hidden_states, vars(self)[FUSED], vars(self)[BIAS]),
             heads=self.num_attention_heads,
             scaling=self.scaling,
-            dropout=self.dropout.p if self.training else 0.0,
+            dropout=self.dropout.p,
             layout=named["layout"],
         )
         return mixed.flatten(-2), None

@@ -113,7 +113,7 @@ def fused_attention(
     *,
     heads: int,
     scaling: float,
-    dropout: float = 0.0,
+    dropout: float,
     layout: Sequence[Rectangle],
 ) -> Tensor:
     """As `packed_attention`, for concatenated queries, keys and values. (1, M, 3 · D) -> (1, M, H, d)."""

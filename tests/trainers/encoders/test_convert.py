@@ -70,6 +70,32 @@ def test_the_converted_model_gives_the_same_vectors(
     assert list(old.glob("*.bin"))  # the original stays as it is
 
 
+def test_tensors_that_share_memory_are_converted_each_with_its_own(
+    pickled: Callable[..., Path], tmp_path: Path
+) -> None:
+    """As tied weights are pickled, and views of a larger tensor."""
+    old, whole = pickled(), torch.arange(6.0).view(2, 3)
+    torch.save({"one": whole, "tied": whole, "view": whole.T}, old / "pytorch_model.bin")
+    convert(str(old), tmp_path / "new")
+    held = load_file(tmp_path / "new" / "model.safetensors")
+    for name, tensor in (("one", whole), ("tied", whole), ("view", whole.T)):
+        assert torch.equal(held[name], tensor)
+
+
+def test_shards_that_lie_elsewhere_are_not_touched(pickled: Callable[..., Path], tmp_path: Path) -> None:
+    old = pickled(shards=2)
+    index = json.loads((old / "pytorch_model.bin.index.json").read_text())
+    torch.save({"weight": torch.zeros(2)}, tmp_path / "pytorch_model-other.bin")
+    index["weight_map"]["weight"] = "../pytorch_model-other.bin"
+    (old / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(
+        BackboneError, match=r"names '\.\./pytorch_model-other\.bin'\n  accepted: files of the same"
+    ):
+        convert(str(old), tmp_path / "new")
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.usefixtures("shelf")
 def test_what_plan_refuses_names_the_command_that_mends_it(
     pickled: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

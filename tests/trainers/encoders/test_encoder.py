@@ -126,10 +126,12 @@ def with_modules(backbone: Path, folder: Path) -> Path:
         "2_Dense/config.json",
         "2_Dense/model.safetensors",
         "sentence_bert_config.json",
+        "semray_encoder.json",
     ],
 )
 def test_the_fingerprint_sees_every_module(backbone: Path, tmp_path: Path, changed: str):
     folder = with_modules(backbone, tmp_path / "modules")
+    (folder / "semray_encoder.json").write_text("{}")
     before = backbone_fingerprint(folder)
     (folder / "4_Unlisted").mkdir()
     (folder / "4_Unlisted" / "config.json").write_text("{}")

@@ -91,8 +91,14 @@ def test_a_long_text_is_cut_around_its_span(kind: str, word: int, max_length: in
 def test_a_target_that_cannot_fit_is_refused():
     with pytest.raises(
         ValueError, match=r"train\.max_length = 8: '<t> said </t>' alone .*\n  accepted: at least \d+"
-    ):
+    ) as refused:
         tokens_around(tokenizer("wordpiece"), [mark(SAID)], max_length=8)
+    least = int(str(refused.value).split()[-1])
+    fitting = tokens_around(tokenizer("wordpiece"), [mark(SAID)], max_length=least)
+    assert fitting.lengths.tolist() == [least]
+    assert text_of("wordpiece", fitting) == "<t>said</t>"
+    with pytest.raises(ValueError, match=f"at least {least}"):
+        tokens_around(tokenizer("wordpiece"), [mark(SAID)], max_length=least - 1)
 
 
 def test_texts_keep_their_places_and_a_prefix_is_not_cut():

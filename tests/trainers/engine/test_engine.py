@@ -125,15 +125,19 @@ def test_one_seed_is_one_result_bit_for_bit(precision: Any):
 
 
 def test_what_libraries_draw_in_a_run_is_of_its_seed():
-    """From the global states of Python, numpy and torch, whatever was drawn before it."""
+    """From the global states of Python, numpy and torch, whatever came before it in the process."""
 
     def drawn(seed: int) -> list[float]:
         random.seed(9)
         np.random.seed(9)  # noqa: NPY002
         torch.manual_seed(9)
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(2)
         found: list[float] = []
 
         def batches(step: int) -> Rows:
+            assert torch.are_deterministic_algorithms_enabled()
+            assert torch.get_num_threads() == 1
             found.extend([random.random(), np.random.rand(), torch.rand(1).item()])  # noqa: NPY002
             return rows(step)
 
