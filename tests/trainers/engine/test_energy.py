@@ -75,6 +75,27 @@ def test_a_counter_that_begins_anew_between_two_looks_goes_on(
     assert found.joules() == {"processors": pytest.approx(40 + 80 + 80 + 80)}
 
 
+def test_the_steps_of_a_training_are_looks(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 90 J around 100 J, twice: 40 + 80 + 80 J, where its ends alone would show 0."""
+    monkeypatch.setattr(energy, "EVERY", 0.0)
+    machine.show("intel-rapl:0", 90, around=100)
+    meter = Meter("cpu", "fp32")
+    for joules in (30, 10, 90):
+        machine.show("intel-rapl:0", joules)
+        meter.add(1.0, 1.0)
+    machine.work = (110.0, 20.0)
+    assert meter.so_far()["joules"] == pytest.approx(40 + 80 + 80)
+
+
+def test_of_one_card_no_more_is_counted_than_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may hold two; the counter is that of the one it trains on."""
+    monkeypatch.setattr(energy, "_card", lambda device: shown)
+    shown = 0.0
+    meter = Meter("cuda:0", "fp32", gpus=2.0)
+    shown = 80.0
+    assert meter.take()["gpu_joules"] == pytest.approx(80)
+
+
 def test_looks_are_not_dear(machine: Machine) -> None:
     """A look a moment after another one is none."""
     machine.show("intel-rapl:0", 90, around=100)

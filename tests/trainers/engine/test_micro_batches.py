@@ -245,6 +245,20 @@ def test_an_error_that_somebody_keeps_keeps_nothing_of_what_failed() -> None:
     assert within_memory(work, lambda: None, micro, 2, World())
 
 
+def test_no_half_is_left_out() -> None:
+    """Halves of odd numbers are rounded up: of 25 texts 13, 7, 4, 2 and 1 at a time are tried, in this order."""
+    micro, tried, undone = MicroBatch(None, auto=True), list[int | None](), list[int | None]()
+
+    def work() -> str:
+        tried.append(micro.size)
+        if micro.size != 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return "done"
+
+    assert within_memory(work, lambda: undone.append(micro.size), micro, 25, World()) == "done"
+    assert tried == [None, *undone] == [None, 13, 7, 4, 2, 1]
+
+
 def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
     """Of equal length the first go first, on every machine: each part draws dropout of its own."""
     lengths = np.array([2, 3, 1] * 20)
