@@ -172,13 +172,19 @@ def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path,
 
 
 def test_its_work_is_metered_as_that_of_one_alone(backbone: Path) -> None:
-    settings, spent = replace(SETTINGS, steps=2), []
+    settings, spent = replace(SETTINGS, steps=6), []
     meter = World(spent=lambda flops, seconds: spent.append((flops, seconds)))
     fit(settings, backbone, CORPUS, 0, meter)
     alone, spent[:] = [flops for flops, _ in spent], []
-    began = time.perf_counter()  # a second is not counted once for each
-    stacked([(settings, 0), (settings, 0)], backbone, [meter] * 2)
-    assert 0 < sum(seconds for _, seconds in spent) < time.perf_counter() - began
+    times: list[float] = []
+
+    def told(flops: float, seconds: float) -> None:
+        spent.append((flops, seconds))
+        times.append(time.perf_counter())
+
+    stacked([(settings, 0), (settings, 0)], backbone, [World(spent=told)] * 2)
+    behind_first = sum(seconds for _, seconds in spent[2:]) / (times[-1] - times[0])
+    assert 0.4 < behind_first < 1.4  # a second of both is not counted once for each
     assert [flops for flops, _ in spent] == pytest.approx([one for one in alone for _ in range(2)])
 
 

@@ -49,6 +49,15 @@ def test_what_is_read_again_is_counted_once() -> None:
     with counting(model) as flops:
         checkpoint(model, rows, use_reentrant=False).sum().backward()
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
+        with torch.inference_mode():
+            model(rows)  # looked at: what is read again is not this
+        checkpoint(model, rows, use_reentrant=False).sum().backward()
+        assert flops() == 2 * 4 * (2 * 15 + 3 * 10) + 2 * 4 * (15 + 10)
+        with torch.no_grad():
+            model(rows)  # of the step before
+        assert flops() == 2 * 4 * (15 + 10)
+        checkpoint(model, rows, use_reentrant=False).sum().backward()
+        assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
