@@ -390,6 +390,22 @@ def test_altered_claims_are_noticed(tmp_path: Path) -> None:
         Ledger(tmp_path).declared("study")
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [{"says": []}, {"seeds": "0"}, {"seeds": [0, True]}, {"seeds": [0.5]}, {"seeds": {"start": 2}}, {"seeds": 2}],
+)
+def test_claims_of_another_form_are_named(tmp_path: Path, claim: dict[str, object]) -> None:
+    """With a digest all the same, as in a stranger's passport."""
+    good = {"claim": "H1", "says": {"tiny": "5ea4c4"}}
+    for seeds in ([0, 1], {"start": 2, "max": 4}):
+        assert Ledger(tmp_path).declare(f"{seeds}", [{**good, "seeds": seeds}]).claims[0]["seeds"] == seeds
+    with pytest.raises(
+        LedgerError, match=r"study\.json: .*a claim's (says is no|seeds are neither) .*\n  accepted: "
+    ):
+        Ledger(tmp_path).declare("study", [{**good, **claim}])
+    assert len(Ledger(tmp_path).declarations()) == 2  # the others are read all the same
+
+
 def test_set_aside_twice(ledger: Ledger) -> None:
     run = make_run()
     do(ledger, run)

@@ -250,33 +250,27 @@ def reseal(entry: Path) -> None:
     write_seal(entry)
 
 
+REST = {"seconds": {}, "notes": {}, "attempt": 1}  # of a result.json, in which nothing else is wrong
 WRONG: dict[str, tuple[str, str, str]] = {  # kind of entry, file, content that no run writes
     "no object": ("training", "result.json", "[]"),
     "deep": ("scores", "result.json", "[" * 100_000),
     "infinite": ("scores", "result.json", '{"metrics": {"t2d": {"value": Infinity}}}'),
     "too large": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1e999}'),
     "too large a number": ("training", "result.json", '{"seconds": {"train": 1%s}}' % ("0" * 400)),
-    "metrics a list": ("scores", "result.json", '{"metrics": []}'),
-    "larger_is_better a word": (
-        "scores",
-        "result.json",
-        '{"metrics": {"t2d": {"value": 1, "aggregate": null, "larger_is_better": "yes"}}}',
-    ),
-    "a figure that is a truth": (
-        "scores",
-        "result.json",
-        '{"metrics": {"t2d": {"value": true, "aggregate": null, "larger_is_better": true}}}',
-    ),
-    "a figure that is a text": (
-        "scores",
-        "result.json",
-        '{"metrics": {"t2d": {"value": "0.5", "aggregate": null, "larger_is_better": true}}}',
-    ),
-    "items added up in no known way": (
-        "scores",
-        "result.json",
-        '{"metrics": {"t2d": {"value": 0.5, "aggregate": ["mean"], "larger_is_better": true}}}',
-    ),
+    "metrics a list": ("scores", "result.json", json.dumps({"metrics": [], **REST})),
+    "seconds without end": ("training", "result.json", json.dumps({**REST, "seconds": {"train": "inf"}})),
+    "a cost that is no number": ("training", "result.json", json.dumps({"cost": {"rows": "nan"}, **REST})),
+    "an end that never was": ("training", "result.json", json.dumps({"ended": "inf", **REST})),
+    **{
+        what: ("scores", "result.json", json.dumps({"metrics": {"t2d": metric}, **REST}))
+        for what, metric in (
+            ("larger_is_better a word", {"value": 1, "aggregate": None, "larger_is_better": "yes"}),
+            ("a figure that is a truth", {"value": True, "aggregate": None, "larger_is_better": True}),
+            ("a figure that is a text", {"value": "0.5", "aggregate": None, "larger_is_better": True}),
+            ("an unknown sum", {"value": 0.5, "aggregate": "mode", "larger_is_better": True}),
+            ("a list of sums", {"value": 0.5, "aggregate": ["mean"], "larger_is_better": True}),
+        )
+    },
     "of no format": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1, "format": 0}'),
     "no libraries": ("training", "env.json", "{}"),
     "a seed of words": ("training", "spec.json", '{"seed": {}}'),
@@ -293,6 +287,19 @@ def test_what_no_run_writes_is_named_even_when_sealed(ledger: Ledger, case: str)
     (Path(ledger.url) / entry / file).write_text(content)
     reseal(Path(ledger.url) / entry)
     named(ledger, entry, file)
+
+
+@pytest.mark.parametrize("kind", ["training", "scores"])
+@pytest.mark.parametrize(
+    "begins", ['"notes.txt": 5', '"result.json": "0"', '"../x": "0"', '"model//x": "0"', None]
+)
+def test_what_maps_no_files_to_digests_is_no_seal(ledger: Ledger, begins: str | None, kind: str) -> None:
+    """Nor does what names a file twice, or one outside."""
+    entry = entry_of(make_run(0), kind)
+    seal = Path(ledger.url) / entry / "seal.json"
+    seal.write_text("[]" if begins is None else f"{{{begins},{seal.read_text().removeprefix('{')}")
+    named(ledger, entry, "seal.json")
+    assert "it is no seal" in (ledger.audit(entry) or "")
 
 
 @pytest.mark.parametrize("kind", ["training", "scores"])
