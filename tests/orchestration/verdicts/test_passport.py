@@ -74,7 +74,9 @@ def test_an_honest_passport(passport: Path, held: tuple[Plan, Ledger, Findings])
     plan, ledger, _ = held
     done = verify(passport)
     assert done.differences == ()
-    assert done.figures > 100
+    printed: list[str] = []
+    json.loads(members_of(passport)["findings.json"], parse_float=printed.append)
+    assert done.figures == len(printed) > 100
     assert done.sha256 == hashlib.sha256(passport.read_bytes()).hexdigest()
     declaration = ledger.declared("hard")
     assert declaration is not None
@@ -137,6 +139,14 @@ def _other_value(members: Members) -> None:
     _reseal(members, entry)
 
 
+def _other_direction(members: Members) -> None:
+    entry = _entries(members, "B1", "stress")[0]
+    place = f"ledger/{entry}/result.json"
+    turned = {"larger_is_better": False}
+    members[place] = edited(members[place], lambda body: body["metrics"]["stress/negate/auc"].update(turned))
+    _reseal(members, entry)
+
+
 def _turn_a_metric(members: Members) -> None:
     entry = _entries(members, "B1", "t2d")[0]
     place = f"ledger/{entry}/scores.parquet"
@@ -163,6 +173,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "swapped arms": (_swap_arms, "arm"),
     "a dropped seed": (_drop_a_seed, "runs"),
     "another value, resealed": (_other_value, "stress/negate/auc"),
+    "another direction, resealed": (_other_direction, "stress/negate/auc: larger_is_better"),
     "a dropped claim": (_fewer_claims, "findings"),
     "an entry of another run": (_entry_twice, "ledger/0000000000000000"),
 }
@@ -260,6 +271,28 @@ def _without(name: str) -> Change:
     return lambda members: members.__delitem__(name)
 
 
+def _precision(members: Members) -> None:
+    members["passport.json"] = edited(members["passport.json"], lambda h: h["facts"].update(precision="fp8"))
+
+
+def _repeat(**other: str) -> Change:
+    """A run of the study as repeated, but for these fields."""
+
+    def change(members: Members) -> None:
+        (entry,) = _entries(members, "B0")
+        told = {"run": entry, "label": "B0", "outcome": "same bits", "metric": "", "difference": 0.0}
+        members["repeats.json"] = json.dumps([told | other]).encode()
+
+    return change
+
+
+def _renames_a_column(members: Members) -> None:
+    place = f"ledger/{_entries(members, 'B1', 't2d')[0]}/scores.parquet"
+    table, out = pq.read_table(io.BytesIO(members[place])), io.BytesIO()
+    pq.write_table(table.rename_columns([*ITEMS.names[:-1], "silver"]), out)
+    members[place] = out.getvalue()
+
+
 def _unsealed(members: Members) -> None:
     del members[f"ledger/{_entries(members, 'B1', 't2d')[0]}/seal.json"]
 
@@ -283,6 +316,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "an escape in the format": (_header(format="\x1b[2J"), "it has the format \\x1b[2J"),
     "facts of another shape": (_header(facts=[]), "it is damaged"),
     "facts without a task": (_header(facts={"backbones": {}, "corpus": "", "tasks": {}, "precision": "fp32", "former": ""}), "facts.backbones lacks tiny"),
+    "facts of another precision": (_precision, "are wanted, precision fp32 or bf16"),
+    "a failure of another run": (_member("failures.json", b'[{"id": "0", "attempt": 1, "error": ""}]'), "it is damaged (KeyError"),
+    "a repeat of another run": (_repeat(run="0" * 16), "of a run that the study does not ask for"),
+    "a repeat under another label": (_repeat(label="B1 seed 0"), "of a run that the study does not ask for"),
     "no findings": (_without("findings.json"), "it lacks findings.json"),
     "no study": (_without("hard.yaml"), "hard.yaml: no such file"),
     "JSON without end": (_deep, "findings.json is not JSON"),
@@ -291,6 +328,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "rows beyond count": (_many_rows, "rows\n  accepted: at most 2,000,000"),
     "names beyond any memory": (_long_names, "has 10,000,000,000 bytes"),
     "a table that lacks a column": (_lacks_a_column, "scores.parquet is not readable as parquet"),
+    "a table with a column renamed": (_renames_a_column, "has other columns than metric, item_id"),
     "a broken seal": (_torn, "is not readable as parquet"),
     "a missing seal": (_unsealed, "seal.json: it is missing"),
     "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (names 'delta_mean' twice)"),
@@ -332,6 +370,32 @@ def test_a_link_in_a_passport_is_refused(passport: Path, tmp_path: Path) -> None
         archive.writestr(link, "/etc/passwd")
     with pytest.raises(StudyError, match="is no plain file"):
         verify(Path(path))
+
+
+def test_a_member_that_is_there_twice_is_refused(passport: Path, tmp_path: Path) -> None:
+    path = shutil.copy(passport, tmp_path / "doubled")
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("findings.json", members_of(passport)["findings.json"])
+    with pytest.raises(StudyError, match=r"it holds findings\.json twice"):
+        verify(Path(path))
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "says"),
+    [
+        ("MEMBERS", 10, "members\n  accepted: at most 10$"),
+        ("BYTES", 4000, "it unpacks to more than "),
+        ("JSON_BYTES", 10, "it lacks passport.json"),
+        ("ROWS", 3, r"/\w+\.parquet has \d+ rows\n  accepted: at most 3$"),
+        ("TABLE_BYTES", 10, r"/\w+\.parquet unpacks to more than 10 bytes"),
+    ],
+)
+def test_every_limit_holds(
+    limit: str, most: int, says: str, passport: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, limit, most)
+    with pytest.raises(StudyError, match=says):
+        verify(passport)
 
 
 def test_a_size_that_lies_is_found_while_unpacking(
