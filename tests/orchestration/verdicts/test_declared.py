@@ -26,6 +26,8 @@ from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.passport import plain, verify, write_passport
+from orchestration.verdicts.records import StudyRecords
+from orchestration.verdicts.seen import could_be_seen
 from tests.named_study import finish, finished, write_study
 
 Study_ = dict[str, Any]
@@ -34,7 +36,8 @@ SAYS = declared._digests
 
 def planned(study: Study, rows: str = "c", items: str = "7") -> Plan:
     tasks = dict.fromkeys(study.evaluate, items * 16)
-    return plan(study, Facts(backbones={"tiny": "s" * 64}, corpus=rows * 64, tasks=tasks, precision="fp32"))
+    backbones = dict.fromkeys(study.backbones, "s" * 64)
+    return plan(study, Facts(backbones=backbones, corpus=rows * 64, tasks=tasks, precision="fp32"))
 
 
 def runs_of(study: Study, **rows: str) -> tuple[Run, ...]:
@@ -287,13 +290,65 @@ def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> 
     """What is seen is told claim by claim: of a study of one task nothing of another can be known."""
     path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
     whole = yaml.safe_load(path.read_text())
+    both = "each(t2d/recall@10, stress/negate/auc)"
+    whole["compare"].append({**whole["compare"][1], "claim": "H4", "metric": both})
     path.write_text(yaml.safe_dump({**whole, "evaluate": ["t2d"], "compare": []}, sort_keys=False))
     ledger = Ledger(tmp_path / "ledger")
     finish(ledger, runs_of(read_study(path)))
     path.write_text(yaml.safe_dump(whole, sort_keys=False))
     study = read_study(path)
     seen = {claim["claim"]: claim["seen"] for claim in declare(study, runs_of(study), ledger).claims}
-    assert seen == {"H1": True, "H2": False, "H3": True}
+    assert seen == {"H1": True, "H2": False, "H3": True, "H4": True}
+
+
+def seen(study: Study, ledger: Ledger) -> list[bool]:
+    records = StudyRecords(study, runs_of(study), ledger)
+    return [could_be_seen(records, claim) for claim in study.compare]
+
+
+def test_a_pair_is_two_arms_at_one_seed(tmp_path: Path) -> None:
+    """B0, which is not trained, pairs with every seed of the others."""
+    study = read_study(write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3")))
+    ledger = Ledger(tmp_path / "ledger")
+    for done, expected in (
+        ([("B1", 0), ("B2", 1)], [False, False, False]),
+        ([("B0", None)], [True, False, False]),
+        ([("B1", 1)], [True, True, True]),
+    ):
+        finish(ledger, [run for run in runs_of(study) if (run.arm, run.seed) in done])
+        assert seen(study, ledger) == expected
+
+
+def test_a_claim_is_seen_where_any_backbone_or_part_of_it_is(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    content |= {"backbones": ["tiny", "small"], "compare": [*content["compare"], SEVERAL[1]]}
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    assert seen(study, ledger) == [False] * 4
+    finish(ledger, [run for run in runs_of(study) if run.backbone == "small" and run.arm != "B0"])
+    assert seen(study, ledger) == [False, True, True, True]
+
+
+def test_a_backbone_that_was_left_out_stays_counted(tmp_path: Path) -> None:
+    """With each null hypothesis of its claims; one with a margin and a matched control has two."""
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    content["compare"][0] |= {"margin": 0.01, "matched_control": "B2", "signal": "hard negatives"}
+    content["compare"][2]["family"] = "apart"
+    path.write_text(yaml.safe_dump(content | {"backbones": ["tiny", "small"]}, sort_keys=False))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    declare(study, runs_of(study), ledger)
+    finish(ledger, runs_of(study))
+    whole = judged(path, nothing)
+    less = judged(path, lambda study: study.update(backbones=["small"]))
+    for findings, judgements in ((whole, 6), (less, 3)):
+        sizes = [(one.verdict.claim, one.verdict.family_size) for one in findings.findings]
+        assert len(sizes) == judgements
+        assert set(sizes) == {("H1", 6), ("H2", 6), ("H3", 2)}
+        assert exploratory(findings) == [False] * judgements
+    assert [note.split()[1] for note in less.notes if note.startswith("withdrawn: ")] == ["H1", "H2", "H3"]
+    assert not [note for note in whole.notes if note.startswith("withdrawn")]
 
 
 NOTE = (
