@@ -286,6 +286,17 @@ def test_another_task_leaves_no_claim_uncounted(path: Path) -> None:
     assert [(one.verdict.exploratory, one.verdict.family_size) for one in alone.findings] == [(False, 3)]
 
 
+def test_what_another_study_declared_holds_beside_claims_of_which_nothing_is_seen(path: Path) -> None:
+    def ask_more(study: Study_) -> None:
+        one_task_more(study)
+        study["compare"].append({**study["compare"][0], "claim": "H4", "metric": "geometry/effective_rank"})
+
+    judged(path, ask_more, "second")
+    study, ledger = read_study(path.with_name("second.yaml")), Ledger(path.parent / "ledger")
+    assert [claim["seen"] for claim in declare(study, runs_of(study), ledger).claims] == [False] * 4
+    assert exploratory(judged(path, ask_more, "second"))[:3] == [False] * 3
+
+
 def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> None:
     """What is seen is told claim by claim: of a study of one task nothing of another can be known."""
     path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
