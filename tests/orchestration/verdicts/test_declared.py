@@ -189,6 +189,33 @@ def test_a_new_study_of_seen_runs_is_exploratory(path: Path) -> None:
         declare(study, runs_of(study), Ledger(path.parent / "ledger"))
 
 
+def test_of_several_declarations_the_unseen_one_with_the_same_seeds_holds(path: Path, tmp_path: Path) -> None:
+    """Whatever the others are called: one that came late, one for other seeds."""
+    ledger, first = Ledger(tmp_path / "ledger"), tmp_path / "ledger" / ".declared" / "first.json"
+    first.rename(tmp_path / "kept")
+    for name, seeds, late in (("0 late", 2, True), ("1 other", [5, 6], False)):
+        judged(path, with_seeds(seeds), name)
+        study = read_study(path.with_name(f"{name}.yaml"))
+        assert [claim["seen"] for claim in declare(study, runs_of(study), ledger).claims] == [late] * 3
+    (tmp_path / "kept").rename(first)
+    assert exploratory(judged(path, nothing, "second")) == [False] * 3
+
+
+def test_only_the_claims_of_its_group_follow_a_claim_to_another_study(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    content["compare"][2]["family"] = "apart"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    finished(path)
+
+    def take_the_first(study: Study_) -> None:
+        del study["compare"][1:]
+
+    alone = judged(path, take_the_first, "second")
+    assert [(one.verdict.exploratory, one.verdict.family_size) for one in alone.findings] == [(False, 2)]
+    assert [note.split()[1] for note in alone.notes if note.startswith("withdrawn: ")] == ["H2"]
+
+
 def test_declarations_of_before_are_known_by_their_words(path: Path, tmp_path: Path) -> None:
     """Then, only the words were written down, with the names of arms."""
     place = tmp_path / "ledger" / ".declared" / "first.json"
@@ -525,7 +552,8 @@ def test_claims_that_were_declared_without_their_rows_are_left_alone(path: Path,
     claims = json.loads(place.read_text())["claims"]
     place.unlink()
     ledger.declare("first", [{key: value for key, value in claim.items() if key != "made_on"} for claim in claims])
-    study = read_study(path)
+    study, was = read_study(path), ledger.declared("first")
+    assert declare(study, runs_of(study, rows="d"), ledger) == was
     finish(ledger, runs_of(study, rows="d"))
     assert exploratory(find(study, runs_of(study, rows="d"), ledger)) == [False] * 3
 
