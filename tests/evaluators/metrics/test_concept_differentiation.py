@@ -154,6 +154,7 @@ def test_distances_by_category():
     assert found["spcd/dist_mean_sc_sl"].values == pytest.approx([0.1, 0.5, 0.3])
     assert found["spcd/dist_mean_sc_sl"].value == pytest.approx(0.3)
     assert found["spcd/dist_q50_dc_sl"].value == pytest.approx(0.7)
+    assert found["spcd/dist_q25_dc_dl"].value == pytest.approx(0.15 + 0.65 / 4)  # of .15 and .8
     for number, short in enumerate(("sc_sl", "sc_dl", "dc_sl", "dc_dl")):
         values = DISTANCES[number == CATEGORY]
         for percent in (5, 25, 50, 75, 95):
