@@ -105,8 +105,9 @@ def test_the_words_and_when_they_are_said() -> None:
         0
     ].hopeless  # seeds that are not added while looking
     assert judged(-SEEN, expect="worse", min_effect=0.1).chance_left == judged(SEEN, min_effect=0.1).chance_left
-    alternating = np.tile([0.9, -0.5], 5)
-    for n, cases in ((6, None), (8, "6 %"), (10, "fewer than 1 %")):  # the first has a chance of .136
+    alternating = np.tile([0.9, -0.5], 6)
+    # Of 20,000 simulated ends of such a study 13.2 %, 5.6 % and 0.005 % show it.
+    for n, cases in ((6, None), (8, "6 %"), (12, "fewer than 1 %")):
         found = judged(alternating[:n], min_effect=0.5)
         assert found.chance_left is not None
         assert found.words.endswith(f"would show it in {cases} of cases") == found.hopeless == (cases is not None)
