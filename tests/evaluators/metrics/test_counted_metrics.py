@@ -27,7 +27,8 @@ def test_values_may_be_small_and_far_from_zero(kind: Aggregate, middle: float, s
         assert found[:, b] == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_resample_of_equal_items_varies_not_and_one_without_an_outlier_does() -> None:
+def test_a_resample_of_equal_items_is_constant_and_one_of_unequal_items_is_not() -> None:
+    """Also beside an item, drawn in neither, that is so large that their own spread is small next to it."""
     rows = np.array([[1.0, 2.0, 3.0, 3.0, 1e4]])
     counts = np.array([[0, 0, 2, 3, 0], [1, 1, 1, 0, 0]], np.float32).T
     assert METRICS["sd"](rows, None)(counts).tolist() == [[0, pytest.approx(1)]]
@@ -40,7 +41,8 @@ def test_a_resample_of_equal_items_varies_not_and_one_without_an_outlier_does() 
 
 @pytest.mark.parametrize("count", [200, 255, 256, 300])
 def test_an_auc_is_exact_where_16_bits_just_hold_its_sums_and_where_they_just_do_not(count: int) -> None:
-    """Every one above every zero: all products are as large as they can be, and the AUC is 1."""
+    """Every item labelled 1 ("one") lies above both labelled 0 ("zeros"), so the AUC is 1 and every product of a
+    one's count and the zeros' sum is as large as it can be. `together` of these products just fit into 16 bits."""
     rows, gold = np.array([[-2.0, -1.0, *range(32)]]), np.repeat([0.0, 1.0], [2, 32])
     for together in range(1, 18):
         for zeros in (65_535 // (count * together) + more for more in (-1, 0, 1)):

@@ -70,7 +70,8 @@ def test_aso_limits():
 
 
 def test_aso_bound_lies_above_by_the_standard_error_of_a_bootstrap():
-    """By 1.645 of it, the arms resampled apart; the violation by quantiles on a grid of which each step is a part."""
+    """By 1.645 standard errors, the arms resampled apart. Six and five seeds have quantiles that are constant on each
+    thirtieth, so that the violation is a sum over the middles of thirtieths."""
     rng = np.random.default_rng(3)
     a, b = rng.normal(1.0, 0.3, size=6), rng.normal(size=5)
     middles = (np.arange(30) + 0.5) / 30

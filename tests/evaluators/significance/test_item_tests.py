@@ -94,8 +94,9 @@ def test_a_mean_of_nearly_zero_has_a_p_of_nearly_one(df, item_df):
         assert found.p_below(0) == pytest.approx(0.5 + short, abs=1e-7)
 
 
-def test_a_p_that_no_number_holds_is_zero():
-    """Of two tails only one may be: half the variance then has a p of its own, and the rest adds next to nothing."""
+def test_a_p_below_the_smallest_float_is_zero():
+    """Where that is so of the items' part alone, p is nearly that of the seeds' part. It is where 0.5 t² of the seeds
+    and 0.5 t² of the items add up to 5000: at a tail of 5e-5 the first t is 100, and the second only 3.9."""
     assert Estimate(1.0, 1e-90, 9, 499, 0.5).p == 0
     alone, both = Estimate(100.0, 1.0, 2, 4999, 0.0), Estimate(100.0, 2**0.5, 2, 4999, 0.5)
     assert both.p == pytest.approx(alone.p, rel=0.01)

@@ -286,7 +286,7 @@ def test_the_figures_of_the_space_are_scipys_and_scikit_learns(corpus):
     concepts = table.concept[anchors]
     repeated = anchors[[np.sum(concepts == one) > 1 for one in concepts]]
     assert 0 < len(repeated) < len(anchors)
-    rooted = anchors[table.pos[anchors] < 2]
+    rooted = anchors[table.pos[anchors] < 2]  # nouns and verbs, whose concepts have a unique beginner
     for figure, rows, labels in (("concept", repeated, table.concept), ("ub", rooted, table.lexname)):
         expected = silhouette_score(letters(table.take(rows)), labels[rows], metric="cosine")
         assert found[f"space/silhouette_{figure}"].value == pytest.approx(expected, abs=1e-6)
