@@ -128,7 +128,9 @@ class Ridge(ClassifierMixin, BaseEstimator):
 
 
 @dataclass
-class Ridges:
+class Fitted:
+    """A `Ridge` for each decay, as `Probe.fit` returns them; accuracy: on the rows held out."""
+
     models: list[Ridge]
     accuracy: np.ndarray
 
@@ -136,15 +138,17 @@ class Ridges:
         return self.models[which].predict(features)
 
 
-def ridges(x, y, asked, classes):
+def fit_ridges(x, y, asked, classes):
+    found = []
     for train, held, grid in asked:
         models = [Ridge(decay).fit(x[train], y[train]) for decay in grid]
         held = train if held is None else held
-        yield Ridges(models, np.array([model.score(x[held], y[held]) for model in models]))
+        found.append(Fitted(models, np.array([model.score(x[held], y[held]) for model in models])))
+    return found
 
 
 DECAYS, LONG = (1e-3, 0.1, 1.0, 10.0), (0.03, 3.0, 30.0)
-RIDGE = probing.Probe(lambda *asked: list(ridges(*asked)), DECAYS, LONG)
+RIDGE = probing.Probe(fit_ridges, DECAYS, LONG)
 
 
 def test_folds_and_what_they_choose_are_sklearns():
@@ -166,12 +170,13 @@ def test_accuracies_are_compared_in_per_cent_to_two_places():
     x, y = np.ones((20, 1)), np.arange(20) % 2
     for accuracy, first in (((0.80001, 0.80004, 0.8), 0), ((0.8001, 0.8003, 0.8), 1)):
         settings = [Ridge().fit(x, np.full(20, which)) for which in (0, 1)]
-        told = Ridges([*settings, settings[0]], np.array(accuracy))
+        told = Fitted([*settings, settings[0]], np.array(accuracy))
         probe = probing.Probe(lambda *asked, told=told: [told], (1.0, 1.0, 1.0), ())
         assert set(probing.with_dev(x, y, (x, y), x, 2, probe)) == {first}
 
 
 def test_the_grids_are_the_toolkits():
+    """Of the logistic regression, as SentEval's validation.py has it: 2^t for t from -2 to 3, and from -1 to 5."""
     assert probing.toolkit().grid == probing.toolkit().long_grid == tuple(reference.REGULARISERS)
     assert probing.logistic().grid == (0.25, 0.5, 1, 2, 4, 8)
     assert probing.logistic().long_grid == (0.5, 1, 2, 4, 8, 16, 32)
