@@ -66,7 +66,10 @@ def test_from_files_to_figures(tmp_path: Path, backend: str, name: str, tested: 
 def test_features_of_pairs_are_the_absolute_difference_and_the_product() -> None:
     vectors = {"a": [1.0, -2.0], "b": [3.0, 4.0]}
     rows = Labelled((("a",), ("b",)), np.array([1]))
-    encode = lambda texts: np.array([vectors[text] for text in texts])  # noqa: E731
+
+    def encode(texts):
+        return np.array([vectors[text] for text in texts])
+
     assert senteval.features(rows, encode).tolist() == [[2, 6, 3, -8]]
     assert senteval.features(Labelled((("b", "a"),), np.array([1, 0])), encode).tolist() == [[3, 4], [1, -2]]
 

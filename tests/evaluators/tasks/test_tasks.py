@@ -191,11 +191,11 @@ def table_of_one(rows):
 def test_a_readout_without_weights_has_no_figure(corpus):
     """Every other reading of layers has its headline."""
     part = corpus.splits["id"]
-    for name in ("layers", "readout"):
-        task = table(corpus)[name]
+    layers, readout = (table(corpus)[name] for name in ("layers", "readout"))
+    for task in (layers, readout):
         scores = task.score(part, lambda texts, task=task: task.made_up(np.random.default_rng(1), texts))
         assert task.headline in {score.metric for score in scores}
-    assert task.score(part, lambda texts: [(np.eye(3), None) for _ in texts]) == []
+    assert readout.score(part, lambda texts: [(np.eye(3), None) for _ in texts]) == []
 
 
 def test_how_tested_terms_are_written_changes_what_is_measured_on_them(tmp_path):
