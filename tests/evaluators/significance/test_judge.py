@@ -718,7 +718,8 @@ def test_items_may_be_what_leaves_the_margin_open():
     ],
 )  # fmt: skip
 def test_advice_never_promises_what_the_estimate_denies(expect, deltas, declared, advice):
-    """The last two: room .05 + .0667 of sd .2517, so ((1.645 + .842) / .4636)² + 1.4 = 30.2 seeds, and 3 are there."""
+    """The last two: room .05 + .0667 of sd .2517, so ((1.645 + .842) / .4636)² + 1.4 = 30.2 seeds, and 3 are there;
+    room .001 + .0667, so ((1.645 + .842) / .2688)² + 1.4 = 87.0, and at 2.1 times the sd more than 200."""
     found = verdict(deltas, expect, **declared)
     assert found.words == f"undecided: {advice}"
     assert (found.k_more is None) == ("more seeds (" not in advice)
@@ -787,6 +788,14 @@ def test_sequential_does_not_stop_where_a_fixed_test_would():
     assert early.k_more is not None
 
 
+def seeds_crossing(room: float, variance: float) -> int:
+    """n seeds of mean `room` have t² = n room² / s², and E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2)
+    with r = 1 + 2n, which crosses 1 / .05."""
+    x = {n: n * room**2 / variance / (n - 1) for n in range(2, 60)}
+    e = {n: (1 + 2 * n) ** -0.5 * ((1 + x[n]) / (1 + x[n] / (1 + 2 * n))) ** (n / 2) for n in x}
+    return next(n for n in e if e[n] >= 20)
+
+
 @pytest.mark.parametrize(
     ("expect", "declared", "room"),
     [
@@ -798,27 +807,30 @@ def test_sequential_does_not_stop_where_a_fixed_test_would():
     ],
 )
 def test_sequential_needs_the_seeds_at_which_the_e_process_crosses(expect, declared, room):
-    """The mean is .05. n seeds that lie so far from the nearest mean to be excluded have t² = n room² / s², and
-    E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2) with r = 1 + 2n."""
+    """The mean is .05, the nearest mean to be excluded lies `room` away."""
     deltas = [0.1, -0.1, 0.25, -0.05]
-    ratio = room**2 / np.var(deltas, ddof=1)
-    upper = ratio * stats.chi2.ppf(0.2, 3) / 3  # at the upper 80 % limit of the variance
-
-    def crossing(ratio: float) -> int:
-        x = {n: n * ratio / (n - 1) for n in range(2, 60)}
-        e = {n: (1 + 2 * n) ** -0.5 * ((1 + x[n]) / (1 + x[n] / (1 + 2 * n))) ** (n / 2) for n in x}
-        return next(n for n in e if e[n] >= 20)
-
+    variance = float(np.var(deltas, ddof=1))
+    upper = variance * 3 / stats.chi2.ppf(0.2, 3)  # its upper 80 % limit
     found = judge([(claim(expect, **declared), paired(deltas))], sequential=Sequential(n_max=60))[0]
-    assert (found.k_more, found.k_more_upper) == (crossing(ratio) - 4, crossing(upper) - 4)
+    assert (found.k_more, found.k_more_upper) == (
+        seeds_crossing(room, variance) - 4,
+        seeds_crossing(room, upper) - 4,
+    )
+
+
+def test_a_maximum_that_may_not_be_enough_is_named():
+    deltas = [0.1, -0.3, 0.25, -0.15]
+    variance = float(np.var(deltas, ddof=1))
+    assert seeds_crossing(0.3, variance) == 4 + 7
+    assert seeds_crossing(0.3, variance * 3 / stats.chi2.ppf(0.2, 3)) > 20
+    near = grown(deltas, "worse", margin=0.5, min_effect=0.3)
+    assert near.words == "undecided: needs about 7 more seeds (or more than the declared maximum of 20 allows)"
 
 
 def test_sequential_ends_at_its_maximum():
     rng = np.random.default_rng(1)
     found = grown(rng.normal(0, 1, size=20))
     assert found.words == "undecided: the declared maximum of 20 seeds is reached"
-    near = grown([0.1, -0.3, 0.25, -0.15], "worse", margin=0.5, min_effect=0.3)
-    assert near.words == "undecided: needs about 7 more seeds (or more than the declared maximum of 20 allows)"
     gain = rng.normal(1, 0.3, size=20)
     for n, told in ((19, "of 20 seeds may not settle this"), (20, "of 20 seeds is reached")):
         open_ = grown(gain[:n], "equivalent", margin=1.0)
