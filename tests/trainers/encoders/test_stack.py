@@ -172,20 +172,25 @@ def test_each_keeps_checkpoints_of_its_own_and_goes_on_from_them(backbone: Path,
 
 
 def test_its_work_is_metered_as_that_of_one_alone(backbone: Path) -> None:
-    settings, spent = replace(SETTINGS, steps=6), []
-    meter = World(spent=lambda flops, seconds: spent.append((flops, seconds)))
-    fit(settings, backbone, CORPUS, 0, meter)
-    alone, spent[:] = [flops for flops, _ in spent], []
-    times: list[float] = []
+    """Nor is a second of both counted once for each: each is told half of what passes between its steps, at most.
 
-    def told(flops: float, seconds: float) -> None:
-        spent.append((flops, seconds))
-        times.append(time.perf_counter())
+    But for the last step, whose seconds are its own where the other has ended.
+    """
+    settings = replace(SETTINGS, steps=6)
+    alone: list[float] = []
+    fit(settings, backbone, CORPUS, 0, World(spent=lambda flops, seconds: alone.append(flops)))
+    spent: list[list[tuple[float, float, float]]] = [[], []]  # of each: FLOPs, seconds, and when they were told
 
-    stacked([(settings, 0), (settings, 0)], backbone, [World(spent=told)] * 2)
-    behind_first = sum(seconds for _, seconds in spent[2:]) / (times[-1] - times[0])
-    assert 0.4 < behind_first < 1.4  # a second of both is not counted once for each
-    assert [flops for flops, _ in spent] == pytest.approx([one for one in alone for _ in range(2)])
+    def metered(place: int) -> World:
+        return World(spent=lambda flops, seconds: spent[place].append((flops, seconds, time.perf_counter())))
+
+    stacked([(settings, 0), (settings, 0)], backbone, [metered(0), metered(1)])
+    for steps in spent:
+        flops, seconds, told = map(np.array, zip(*steps, strict=True))
+        assert flops == pytest.approx(alone)
+        between, of_both = np.diff(told)[:-1], 2 * seconds[1:-1]
+        assert (of_both <= between).all()
+        assert of_both.sum() > 0.4 * between.sum()
 
 
 def test_an_encoder_that_runs_padded_is_refused(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
