@@ -42,16 +42,14 @@ def test_a_local_copy_of_the_hub_gives_the_same_pairs(tmp_path: Path) -> None:
 
 
 def test_paws_that_is_nowhere_is_said_with_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(hub: object) -> None:
-        raise ConnectionError("no route to the hub")
-
-    monkeypatch.setattr("corpora.store.hub._fetched", away)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     with pytest.raises(CorpusError) as raised:
         paws.read("dev", path=str(tmp_path))
     for told in (
         f"data.path: {tmp_path}/paws/final/dev.tsv",
         f"data.path: {tmp_path}/google-research-datasets/paws",
-        "no route to the hub",
+        "the hub: google-research-datasets/paws: OfflineModeIsEnabled",
         'load_dataset("google-research-datasets/paws", "labeled_final")',
         "FOLDER holding paws/final/dev.tsv",
     ):
