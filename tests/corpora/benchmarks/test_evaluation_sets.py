@@ -109,8 +109,9 @@ class TestDwug:
     def test_only_a_part_of_speech_is_cut_off_a_lemma(self, tmp_path: Path) -> None:
         """It has two letters behind the last mark; targets come by their folders' names."""
         scores = {"lane_nn": 0.1, "Ad": 0.2, "ice_cream": 0.3, "Gift": 0.4, "upp_vb": 0.5, "_nn": 0.6}
-        gold = "\n".join(f"{name}\t1\t{score}" for name, score in scores.items()).replace("\t1", "", 1)
-        root = write_dwug(tmp_path, *USES, gold=gold)
+        root = write_dwug(tmp_path, *USES)
+        gold = (f"{name}\t1\t{score}" for name, score in scores.items())
+        write(root / "stats" / "opt" / "stats_groupings.csv", "lemma\tchange_binary\tchange_graded", *gold)
         for name in reversed(scores):
             write(root / "data" / name / "uses.csv", HEADER, *USES)
         targets = dwug.read("en", path=str(tmp_path))

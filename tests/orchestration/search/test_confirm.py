@@ -68,9 +68,6 @@ def test_the_best_point_stands_beside_the_arm_it_started_from(tmp_path: Path) ->
     assert study.name == "margins-confirmed"
 
 
-TWO_BACKBONES = f"""\
-{STUDY.replace("[tiny]", "[tiny, wide]").replace("trials: 12", "trials: 12{MORE}")}
-"""
 ACROSS = """\
   - {claim: H2, treatment: B1, control: B0, metric: t2d/mrr, expect: better, backbone: tiny}
   - claim: H3
@@ -85,11 +82,10 @@ ACROSS = """\
 def test_a_search_is_run_and_confirmed_on_one_backbone(tmp_path: Path, more: str, backbone: str) -> None:
     """On the first, or on the one that it names. Claims that need another are none of the confirmation's."""
     path = tmp_path / "margins.yaml"
-    path.write_text(TWO_BACKBONES.replace("{MORE}", more).replace("search:\n", f"{ACROSS}search:\n"))
-    study, facts = (
-        read_study(path),
-        Facts(backbones={"tiny": "t", "wide": "w"}, corpus="c", tasks=ROWS, precision="fp32"),
-    )
+    text = STUDY.replace("[tiny]", "[tiny, wide]").replace("search:\n", f"{ACROSS}search:\n")
+    path.write_text(text.replace("trials: 12", f"trials: 12{more}"))
+    study = read_study(path)
+    facts = Facts(backbones={"tiny": "t", "wide": "w"}, corpus="c", tasks=ROWS, precision="fp32")
     (chosen,) = selections(study, facts)
     run = chosen.run(1, TUNED, 100)
     assert (chosen.backbone, run.backbone, run.backbone_fingerprint) == (backbone, backbone, backbone[0])
