@@ -37,6 +37,11 @@ def tokens(ids: list[int]) -> TaggedTokens:
     return TaggedTokens(np.array(ids, np.int32), KINDS[ids], 2 * at, 2 * at + 1)
 
 
+def drawn(sid: np.uint64, iteration: int, place: int, lane: int) -> float:
+    """What seed 3 draws for a place of a sentence."""
+    return float(uniforms_at(3, sid, np.uint64(iteration), np.uint64(place + 1), np.uint64(lane)))
+
+
 @pytest.mark.parametrize("decode", ["argmax", "topk"])
 @pytest.mark.parametrize("tagging", ["static", "dynamic"])
 def test_each_iteration_masks_what_the_one_before_it_filled(tagging, decode):
@@ -50,14 +55,12 @@ def test_each_iteration_masks_what_the_one_before_it_filled(tagging, decode):
     for row, (sid, ids) in enumerate(zip(sids, rows, strict=True)):
         kinds = KINDS[ids].copy()
         for iteration in range(5):
-
-            def drawn(place: int, lane: int) -> float:
-                return float(uniforms_at(3, sid, np.uint64(iteration), np.uint64(place + 1), np.uint64(lane)))  # noqa: B023
-
-            hit = [p for p in range(len(ids)) if drawn(p, 0) < law.probabilities(kinds[p : p + 1])[0]]
+            chances = law.probabilities(kinds)
+            hit = [place for place in range(len(ids)) if drawn(sid, iteration, place, 0) < chances[place]]
             ids = list(ids)
             for place in hit:
-                noise = [drawn(place, NOISE_FROM + rank) for rank in range(4)]  # Gumbel's keeps their order
+                # Gumbel noise is a rising function of these numbers: the largest of both is the same
+                noise = [drawn(sid, iteration, place, NOISE_FROM + rank) for rank in range(4)]
                 step = 1 + int(kinds[place]) % 2
                 ids[place] = (ids[place] + step) % 6 if decode == "argmax" else int(np.argmax(noise))
                 if tagging == "static":

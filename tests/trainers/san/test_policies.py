@@ -66,7 +66,10 @@ def test_bids_start_near_a_half():
 
 
 def test_policy_and_critic_in_plain_numpy():
-    policy, critic, seen = *(kind(8, 4, torch.Generator().manual_seed(5)) for kind in (Policy, Critic)), state()
+    """Their weights begin uniform within ±1/2, and those behind a critic's first layer within ±1/√inputs. The + 50
+    of a bid and the sigmoid that stays 1e-5 from its ends are of SAN's code; 1e-5 is LayerNorm's too."""
+    policy, critic = (kind(8, 4, torch.Generator().manual_seed(5)) for kind in (Policy, Critic))
+    seen = state()
     views, lists, losses = (part.double().numpy() for part in seen)
 
     def first_layer(weights: dict[str, np.ndarray]) -> np.ndarray:
@@ -212,7 +215,8 @@ def test_bids_are_drawn_for_each_teacher_and_step_from_its_policy():
     inputs = seen.views[0], seen.lists[0], seen.losses[0]
     for step in range(64):
         mixture.weight(*inputs, step, World())
-        mixture.learn(torch.tensor(-1.0)) if step < 63 else None
+        if step < 63:  # with the last they would learn, and forget their bids
+            mixture.learn(torch.tensor(-1.0))
     bids = mixture.bids.numpy()
     assert bids.std(axis=0) == pytest.approx(0.05, abs=0.012)
     assert abs(np.corrcoef(bids.T)[0, 1]) < 0.3
