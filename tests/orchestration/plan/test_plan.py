@@ -387,7 +387,9 @@ def test_a_margin_is_planned_at_the_difference_that_was_seen(load: Load) -> None
         ("not_worse", 0.03, False),
     ],
 )
-def test_a_margin_below_a_treatment_has_no_upper_end(load: Load, expect: str, shift: float, outside: bool) -> None:
+def test_not_worse_has_a_margin_on_one_side_and_equivalent_on_both(
+    load: Load, expect: str, shift: float, outside: bool
+) -> None:
     claim = f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: {expect}, margin: 0.02}}"
     planned = plan(one_claim(load, "8", claim), FACTS)
     look = seen([0.5 + shift, 0.51 + shift, 0.49 + shift], [0.5, 0.5, 0.5])
@@ -527,9 +529,8 @@ def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
     assert told is not None
     assert told.seconds == pytest.approx(expected)
     assert estimate(whole) is None
-    first = {
-        run.id: seconds[run.id] for run in whole.runs[:3]
-    }  # B0 on both backbones, and a run of B1: 1 s, 1 s, 10 s
+    # B0 on both backbones, and a run of B1: 1 s, 1 s, 10 s
+    first = {run.id: seconds[run.id] for run in whole.runs[:3]}
     begun = estimate(plan(load(), replace(FACTS, seconds=first), entries(whole.runs[:3])))
     assert begun is not None
     assert (begun.seconds, begun.finished) == (11 * 10.0, 3)  # other arms are timed by what trained

@@ -448,7 +448,7 @@ def test_bf16_encodes_nearly_the_same(backbone: Path):
     assert not np.allclose(encoder.encode(TEXTS), exact, atol=1e-5)
 
 
-def test_reading_drops_nothing_in_the_middle_of_a_training_which_goes_on(backbone: Path):
+def test_encoding_is_without_dropout_and_leaves_a_training_in_its_mode(backbone: Path):
     encoder = Encoder.load(backbone)
     rows, layers = encoder.encode(TEXTS), encoder.hidden_layers(encoder.tokenise(TEXTS))
     for mode in (True, False):

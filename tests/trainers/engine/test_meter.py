@@ -50,11 +50,11 @@ def test_what_is_read_again_is_counted_once() -> None:
         checkpoint(model, rows, use_reentrant=False).sum().backward()
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
         with torch.inference_mode():
-            model(rows)  # looked at: what is read again is not this
+            model(rows)  # a look, which no backward pass reads again: it is counted
         checkpoint(model, rows, use_reentrant=False).sum().backward()
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10) + 2 * 4 * (15 + 10)
         with torch.no_grad():
-            model(rows)  # of the step before
+            model(rows)  # of a step of its own, behind which no backward pass came
         assert flops() == 2 * 4 * (15 + 10)
         checkpoint(model, rows, use_reentrant=False).sum().backward()
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)

@@ -149,10 +149,10 @@ def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
         assert fixed[name].item() == pytest.approx(value, rel=1e-4), name
     assert "teacher_share" not in fixed
     student = Student(encoder_of(settings, backbone, World()), settings, 0)
-    saw = student.mixture
-    assert saw is not None
+    mixture = student.mixture
+    assert mixture is not None
     with torch.no_grad():  # as if the first policy had learnt to bid high, and the second low
-        saw.policies[0].ends[:, 0] = saw.policies[1].ends[:, 1] = 10.0  # type: ignore[union-attr, index]
+        mixture.policies[0].ends[:, 0] = mixture.policies[1].ends[:, 1] = 10.0  # type: ignore[union-attr, index]
     learnt = terms_of(settings, student, corpus(backbone), 1, World())(student, batch)
     share = learnt.pop("teacher_share")
     assert share > 0.8
@@ -160,10 +160,12 @@ def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
     for name, value in lists(share.item()).items():
         assert learnt[name].item() == pytest.approx(value, rel=1e-4), name
     reward = -sum(term.item() for term in learnt.values()) / 2
-    assert saw.rewards[0].item() == pytest.approx(reward, rel=1e-5)
-    torch.testing.assert_close(saw.views[0], torch.stack([rows.anchor, rows.second]).detach(), atol=1e-5, rtol=0)
-    torch.testing.assert_close(saw.lists[0], torch.stack([a, b]) / 0.09)
-    torch.testing.assert_close(saw.losses[0, 0], torch.stack([list_mle(one, near) for one in (a, b)]).detach())
+    assert mixture.rewards[0].item() == pytest.approx(reward, rel=1e-5)
+    torch.testing.assert_close(
+        mixture.views[0], torch.stack([rows.anchor, rows.second]).detach(), atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(mixture.lists[0], torch.stack([a, b]) / 0.09)
+    torch.testing.assert_close(mixture.losses[0, 0], torch.stack([list_mle(one, near) for one in (a, b)]).detach())
 
 
 @pytest.mark.parametrize("san", ["off", "hince", "hard"])

@@ -65,8 +65,8 @@ def test_embeddings_stand_still_and_the_head_is_tied_to_them(made: tuple[Path, P
 
 
 def test_a_first_step_from_a_new_head_moves_the_layers_by_their_rate(tmp_path: Path) -> None:
-    """A head is N(0, .02²) with log frequencies of the training sentences alone: the words of those held out,
-    5 % of them, count as unseen."""
+    """A head is N(0, .02²) with log frequencies of the training sentences alone, 0.1 added to each count: the words
+    of those held out, 5 % of them, count as unseen."""
     own = sorted(set(WORDS))[:40]
     backbone = tiny_backbone(tmp_path / "tiny")
     settings = MaskedSettings(steps=1, batch_size=16, learning_rate=3e-3, head_rate=1e-9)
@@ -95,7 +95,7 @@ def test_masks_of_a_step(tmp_path: Path) -> None:
     """30 to 50 % of the words, at most 400 of 1,024 tokens, never a special token; each sentence once an epoch."""
     backbone = tiny_backbone(tmp_path / "tiny")
     tokenizer = AutoTokenizer.from_pretrained(backbone)
-    for length, most in ((3, 0.5), (30, 400 / 1024 * 32 / 30)):
+    for length, most in ((3, 0.5), (30, 400 / 1024 * 32 / 30)):  # two of 32 tokens are special and never masked
         texts = [" ".join([word] * length) for word in sorted(set(WORDS))[:40]]
         tokens = tokenise(tokenizer, texts, 64)
         settings = MaskedSettings(batch_size=10)
@@ -129,8 +129,8 @@ class Unigram(torch.nn.Module):
 
 
 def test_the_figures_of_a_fit_are_means_over_masked_words(tmp_path: Path) -> None:
-    """Of a model that always says one word, four times as likely as any other: its share of the words is its
-    accuracy, and where it is the most frequent one, that share too."""
+    """Of a model that always says "the", four times as likely as any other word: 2 of the 8 words of every sentence
+    are, which is its accuracy and the share of the most frequent word."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_backbone(tmp_path / "tiny"))
     tokens, size = tokenise(tokenizer, SENTENCES, 64), len(tokenizer)
     logits = torch.zeros(size, dtype=torch.float64)
