@@ -102,8 +102,10 @@ def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
 
 
 def _header(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> Any:
-    if HEADER not in members or members[HEADER].file_size > JSON_BYTES:
+    if HEADER not in members:
         raise refused(path, f"it lacks {HEADER}")
+    if members[HEADER].file_size > JSON_BYTES:
+        raise refused(path, f"{HEADER} unpacks to more than {JSON_BYTES:,} bytes")
     with archive.open(members[HEADER]) as file:
         header = json.loads(file.read(JSON_BYTES), object_pairs_hook=object_of)
     if not isinstance(header, dict) or not isinstance(header.get("study"), str):

@@ -385,7 +385,7 @@ def test_a_member_that_is_there_twice_is_refused(passport: Path, tmp_path: Path)
     [
         ("MEMBERS", 10, "members\n  accepted: at most 10$"),
         ("BYTES", 4000, "it unpacks to more than "),
-        ("JSON_BYTES", 10, "it lacks passport.json"),
+        ("JSON_BYTES", 10, "passport.json unpacks to more than 10 bytes"),
         ("ROWS", 3, r"/\w+\.parquet has \d+ rows\n  accepted: at most 3$"),
         ("TABLE_BYTES", 10, r"/\w+\.parquet unpacks to more than 10 bytes"),
     ],
