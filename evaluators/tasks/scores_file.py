@@ -72,7 +72,7 @@ def figures(
     lacking = [metric for metric in metrics if metric not in found]
     if lacking:
         raise CorpusError(
-            f"{path}: has no rows of {', '.join(lacking)}, which data.metrics declares"
+            f"{path}: has no rows of {', '.join(lacking)}, which data.metrics or --read declares"
             f"\n  accepted: what it holds: {', '.join(found) or 'nothing'}"
         )
     return [
@@ -82,19 +82,19 @@ def figures(
 
 
 def _figure(wrong: Callable[[str, str], CorpusError], name: str, reading: str, rows: MetricRows) -> Score:
-    larger = AVERAGED.get(reading, True)
+    larger, declared = AVERAGED.get(reading, True), f"data.metrics or --read declares it as {reading}"
     if rows.larger_is_better - {larger}:
-        raise wrong(f"larger_is_better = {not larger}", f"{larger}, as data.metrics declares it: {reading}")
+        raise wrong(f"larger_is_better = {not larger}", f"{larger}: {declared}")
     limits = range_of(name)
     if limits and (outside := outside_range(name, reading, rows)):
         raise wrong(f"score = {outside[0]:g}", f"from {limits[0]:g} to {limits[1]:g}, where its name says it lies")
     plain = reading in AVERAGED
     if not rows.items:
         if not plain:
-            raise wrong("one row without an item", f"items with gold: data.metrics declares it as {reading}")
+            raise wrong("one row without an item", f"items with gold: {declared}")
         return Score(metric=name, value=rows.scores[0], larger_is_better=larger)
     if not plain and not rows.gold:
-        raise wrong("no gold", f"a column `gold`: data.metrics declares it as {reading}")
+        raise wrong("no gold", f"a column `gold`: {declared}")
     kind: Any = "mean" if plain else reading
     gold = None if plain else np.array(rows.gold)
     try:

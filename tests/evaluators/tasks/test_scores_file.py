@@ -59,7 +59,7 @@ def test_what_is_declared_names_the_task() -> None:
         (
             {"f1": "higher"},
             ROWS,
-            "has no rows of f1, which data.metrics declares\n  accepted: .*accuracy, rho, loss",
+            "has no rows of f1, which data.metrics or --read declares\n  accepted: .*accuracy, rho, loss",
         ),
         ({"loss": "higher"}, ROWS, "loss: larger_is_better = False\n  accepted: True"),
         ({"accuracy": "auc"}, ROWS, "accuracy: no gold"),
