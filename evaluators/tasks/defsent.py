@@ -92,8 +92,9 @@ def word_scores(task: str, asked: Questions, places: Places) -> list[Score]:
     any_word = np.array([best[pairs[row].definition] for row in known])
     columns = [at_cut(own), reciprocal(own), *(hits(own, k) for k in TOPS), reciprocal(any_word)]
     ids, groups = (column.take(known) for column in (rows.ids, rows.keys))
+    named = _named(ids)
     return [
-        score_of_items(metric, "mean", _named(ids), groups, values)
+        score_of_items(metric, "mean", named, groups, values)
         for metric, values in zip(metric_names(task), columns, strict=True)
     ]
 
