@@ -135,11 +135,12 @@ def cross_rows(
         if counts is not None and len(own[place]) != 1:
             continue
         theirs = _once_each((sense.concept, sense.definition) for sense in listed)
-        told = ((lexicon.synsets[identifier], lemma) for identifier, lemma in own[place].items())
+        shown = {synset: row_text(lexicon.synsets[synset], lemma) for synset, lemma in own[place].items()}
         ours = _once_each(
-            (synset.id, text)
-            for synset, text in ((synset, row_text(synset, lemma)) for synset, lemma in told)
-            if word_count(text) >= KEPT_WORDS and splits.allow(synset.id, (), (text, synset.definition))
+            (synset, text)
+            for synset, text in shown.items()
+            if word_count(text) >= KEPT_WORDS
+            and splits.allow(synset, (), (text, lexicon.synsets[synset].definition))
         )
         first, second = capped(len(ours), len(theirs))
         rows += [
