@@ -240,7 +240,7 @@ def _seeds_for(
     evidence: Evidence, rules: Rules, hope: str, *, aim: Aim = "difference", effect: float, margin: float = 0.0
 ) -> tuple[MoreSeeds, str]:
     """How many further seeds would show the aim at this true difference, as a number and in words."""
-    n, noise, level, most = len(evidence.deltas), evidence.noise, ALPHA / rules.nulls, "up to more than 200"
+    n, noise, level = len(evidence.deltas), evidence.noise, ALPHA / rules.nulls
     if rules.sequential:
         room = {"difference": abs(effect), "equivalent": margin - abs(effect), "not worse": margin + effect}[aim]
         more = _until(n, room, noise, rules.sequential.tau2, level, rules.sequential.n_max)
@@ -249,6 +249,7 @@ def _seeds_for(
         most = f"or more than the declared maximum of {rules.sequential.n_max} allows"
     else:
         more = more_seeds(n, noise, aim=aim, alpha=level, effect=effect, margin=margin)
+        most = "up to more than 200"
     if not more.settles:
         return more, "more seeds cannot settle this: the test set is too small"
     upper = "" if more.k is None else f" ({f'up to {more.k_upper}' if more.k_upper else most})"

@@ -32,7 +32,8 @@ DRAWS = 1000  # of what is still to come; a chance of HOPELESS is then known to 
 def may_stop(claim: Claim) -> bool:
     """True if a claim may stop for futility: a claim of a difference with a smallest effect worth reporting.
 
-    A claim with a margin, as all but those of a difference have, does not stop: it may still be found equivalent.
+    A claim with a margin does not stop, since it may still be found equivalent. Only claims of a difference
+    can lack one.
     """
     return claim.min_effect is not None and claim.margin is None
 
