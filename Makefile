@@ -34,6 +34,7 @@ environment: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "semray needs Python 3.11 or newer; make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(call apt,python3-venv); $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)  # an earlier attempt was killed half-way
 	@echo "installing the environment into $(VENV) (a few minutes the first time)"
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt uv
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(MAKE) --no-print-directory torch

@@ -95,11 +95,12 @@ def check_watched(study: Study) -> None:
     """Raise ValueError for a file in a command that is not watched: a changed script would count as unchanged."""
     for name, arm in study.arms.items():
         programs = {str(word) for word in arm.run[:1] if installed(str(word))}
-        for word in literal_words(arm):
-            if word not in programs and isfile(word) and not covers(study.data.watch, Path(word)):
+        words = literal_words(arm)
+        for file in (*words, *(word.partition("=")[2] for word in words)):  # --config=rates.yaml names one too
+            if file not in programs and isfile(file) and not covers(study.data.watch, Path(file)):
                 raise ValueError(
-                    f"arms.{name}.run: {word} is a file, and data.watch does not hold it\n"
-                    f"  accepted: watch: [{', '.join((*study.data.watch, word))}], so that a change to it counts"
+                    f"arms.{name}.run: {file} is a file, and data.watch does not hold it\n"
+                    f"  accepted: watch: [{', '.join((*study.data.watch, file))}], so that a change to it counts"
                 )
 
 

@@ -292,6 +292,17 @@ def test_a_program_is_watched_unless_it_is_installed(place: Path, monkeypatch: p
     assert starts(own / "start.sh").runs
 
 
+@pytest.mark.parametrize("word", ["rates.yaml", "--rates=rates.yaml", "rates=rates.yaml", "--rates=./rates.yaml"])
+def test_a_file_that_a_word_names_is_watched(place: Path, word: str) -> None:
+    assert planned(place, "--pause, 0]", f"{word}]").runs, "no such file: a word like any other"
+    (place / "rates.yaml").touch()
+    with pytest.raises(StudyError, match=r"run: (\./)?rates\.yaml is a file, and data\.watch does not hold it"):
+        planned(place, "--pause, 0]", f"{word}]")
+    (place / "more.yaml").write_text(STUDY.replace("--pause, 0]", f"{word}]").replace("[train.py]", "[.]"))
+    study = read_study(place / "more.yaml")
+    assert plan(study, gather_facts(study)).runs
+
+
 @pytest.mark.parametrize("word", ["x = 1; " * 100, "/" + "x" * 300, "/" + "x" * 300 + "/python"])
 def test_a_word_may_be_longer_than_a_name(place: Path, word: str) -> None:
     assert planned(place, "[python, train.py,", f"[python, -c, '{word}',").runs
