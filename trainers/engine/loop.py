@@ -351,9 +351,8 @@ def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
     """
     return {
         "train_micro_batch_size_per_gpu": 1,  # bookkeeping only: batches come from us
-        "gradient_clipping": recipe.clip_norm
-        if world.zero_stage
-        else 0.0,  # without ZeRO `clip` does it: DeepSpeed's clipping waits for the GPU
+        # without ZeRO `clip` does it: DeepSpeed's clipping waits for the GPU
+        "gradient_clipping": recipe.clip_norm if world.zero_stage else 0.0,
         "timers": {"throughput": {"enabled": False}},  # they would wait for the GPU twice a step
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
