@@ -52,7 +52,7 @@ from orchestration.ledger.notes import NUMBER, LaterFormat, LedgerError
 from orchestration.ledger.object_storage import PART, in_parallel
 from orchestration.ledger.points import Points, searches
 from orchestration.ledger.seal import SEAL, as_seal, broken_in
-from orchestration.ledger.storage import LocalStorage, kept, open_storage, reached
+from orchestration.ledger.storage import kept, open_storage, reached
 from orchestration.study.run import RUN_ID, Result, Run, run_of
 
 if TYPE_CHECKING:
@@ -198,11 +198,6 @@ class Ledger:
         files = self._files(entry)
         own = [name for name in ENTRY_FILES if files.seal is None or name in files.seal]
         names = own if files.seal is None else [*own, SEAL]
-        if isinstance(self._storage, LocalStorage):
-            places = {name: self._storage.root / entry / name for name in names}
-            for name, place in places.items():
-                if place.is_symlink() or (place.exists() and not place.is_file()):
-                    raise files.damaged(name, "it is no plain file")
         return {name: files.raw(name) if name == SEAL else files.read(name) for name in names}
 
     def audit(self, entry: str) -> str | None:
@@ -211,7 +206,6 @@ class Ledger:
         UNSEALED for a readable entry from before seals, LATER for one of a later semray. Raises KeyError if there
         is no such entry.
         """
-        self._require(entry)
         try:
             files = self._files(entry)
             trained = RUN_ID.fullmatch(entry) is not None
