@@ -201,6 +201,7 @@ def test_a_model_that_was_dropped(ledger: Ledger) -> None:
     run = make_run()
     do(ledger, run)
     assert ledger.model_size(run) == 2 + 2  # two bytes of weights, and {}
+    assert ledger.without_model([run]) == frozenset()
     ledger.drop_model(run)
     assert (ledger.model(run), ledger.model_size(run)) == (None, 0)
     assert ledger.holds(run)
@@ -349,6 +350,8 @@ def test_a_failure_stays_until_the_run_is_done(ledger: Ledger) -> None:
     failure = ledger.fail(run, attempt, "ValueError: loss", "Traceback …\nValueError: loss")
     assert ledger.failed() == {run.id: failure}
     assert (failure.run.label, failure.attempt, failure.error) == (run.label, 1, "ValueError: loss")
+    assert ledger.failed([run]) == {run.id: failure}
+    assert ledger.failed([make_run(1)]) == {}
     ledger.stage(training(run), attempt)
     assert ledger.commit(run.id, attempt)
     assert ledger.failed() == {run.id: failure}  # trained, and not scored yet
@@ -412,6 +415,7 @@ def test_set_aside_twice(ledger: Ledger) -> None:
     for entry in run.entries:
         first = ledger.set_aside(entry)
         assert ledger.lacking(run) == (entry,)
+        assert ledger.model_size(run) == (0 if entry == run.id else 2 + 2)
         do(ledger, run)
         assert ledger.set_aside(entry) != first
         do(ledger, run)
@@ -710,6 +714,14 @@ def test_a_path_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
     assert Ledger(driver.url).declared("study") == Ledger(tmp_path / name).declared("study") is not None
 
 
+def test_a_file_url_is_its_path(tmp_path: Path) -> None:
+    """One ledger under both names, with runs that appear by rename."""
+    named, run = Ledger(f"file://{tmp_path}/ledger"), make_run()
+    do(named, run)
+    assert (named.url, named.remote) == (str(tmp_path / "ledger"), False)
+    assert Ledger(tmp_path / "ledger").entries() == set(run.entries)
+
+
 def test_a_path_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Ledger("~/ledger").url == str(tmp_path / "ledger")
@@ -720,13 +732,16 @@ def test_a_lease_ends_with_its_run(tmp_path: Path, end: str) -> None:
     """Its driver lives on; a study that lacks the run later, since it was set aside, does not wait for that one."""
     one, other, run = Ledger(tmp_path), Ledger(tmp_path), make_run()
     with one.drive("one"), other.drive("other"):
+        attempt = one.lease(run.id)
+        assert other.held_elsewhere(run.id) == one.driver
+        assert not one.held_elsewhere(run.id)  # none waits for itself
         if end == "finished":
             do(one, run)
             one.set_aside(run.id)
         else:
-            one.fail(run, one.lease(run.id), "ValueError: no", "")
+            one.fail(run, attempt, "ValueError: no", "")
         assert not other.held_elsewhere(run.id)
-        assert other.lease(run.id) == 2
+        assert other.lease(run.id) == one.newest(run.id)
         assert one.held_elsewhere(run.id)
         one.forget(run.id)  # what another driver leased is not this one's to end
         assert one.held_elsewhere(run.id)
@@ -821,7 +836,14 @@ def test_a_driver_lives_on_while_its_store_is_away(
     assert (said + capfd.readouterr().err).count("is away, trying on") == 1
 
 
-@pytest.mark.parametrize("act", [lambda ledger: ledger.ids(), lambda ledger: ledger.drive("study").__enter__()])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda ledger: ledger.ids(),
+        lambda ledger: ledger.held([make_run()]),
+        lambda ledger: ledger.drive("study").__enter__(),
+    ],
+)
 @pytest.mark.parametrize("url", ["foo://x", "a file", "s3://bucket/x"])
 def test_a_ledger_that_cannot_be_reached(
     tmp_path: Path,
@@ -862,10 +884,15 @@ def test_a_finished_run_of_a_killed_driver_is_adopted(tmp_path: Path) -> None:
     assert ledger.adopt() == []  # its driver lives
     assert ledger.staged(run.id, 1)
     end(other)
+    ledger.fail(run, 1, "lane lost", "")
+    for left in (f".train/{run.id}/state", f".scratch/{run.id}.1/step"):
+        open_storage(ledger.url).write(left, b"")
     with ledger.drive("study") as adopted:
         assert adopted == [run.id]
     assert ledger.training(run.id).attempt == 1
     assert ledger.adopt() == []
+    assert ledger.failure(run.id) is None  # what is done leaves nothing but its entries and its attempts' numbers
+    assert os.listdir(tmp_path / ".train") == os.listdir(tmp_path / ".scratch") == []
 
 
 def test_a_half_written_run_of_a_killed_driver_is_dropped(tmp_path: Path) -> None:
@@ -882,17 +909,40 @@ def test_a_half_written_run_of_a_killed_driver_is_dropped(tmp_path: Path) -> Non
     assert ledger.ids() == set()
 
 
-def test_of_several_orphans_the_newest_is_adopted(ledger: Ledger) -> None:
+def test_what_a_lane_wrote_before_it_failed_is_no_part_of_its_result(ledger: Ledger) -> None:
+    """The same attempt is staged again."""
     run = make_run()
+    attempt = ledger.lease(run.id)
+
+    def full(folder: Path) -> None:
+        (folder / "half").write_bytes(b"")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        ledger.stage(replace(training(run), save_model=full), attempt)
+    assert not ledger.staged(run.id, attempt)
+    ledger.stage(training(run), attempt)
+    assert ledger.commit(run.id, attempt)
+    model = ledger.model(run)
+    assert model is not None
+    assert sorted(os.listdir(model)) == ["0_part", "config.json"]
+    assert ledger.audit(run.id) is None
+
+
+def test_of_several_orphans_the_newest_is_adopted(ledger: Ledger) -> None:
+    """The tenth attempt is newer than the ninth."""
+    run = make_run()
+    for _ in range(8):
+        ledger.lease(run.id)
     for value in (0.1, 0.2):
         attempt = ledger.lease(run.id)
         for result in (training(run), scored(run, value)):
             ledger.stage(result, attempt)
     ledger.lease(run.id)
     assert sorted(ledger.adopt()) == [run.id, run.entry("t2d")]
-    assert ledger.training(run.id).attempt == 2
+    assert ledger.training(run.id).attempt == 10
     assert ledger.scores(run.entry("t2d")).metrics["t2d/recall@10"].value == 0.2
-    assert not ledger.staged(run.id, 1)
+    assert not ledger.staged(run.id, 9)
 
 
 # Any order of events

@@ -500,6 +500,14 @@ def test_a_former_ledger_is_read(former: Ledger) -> None:
     assert finding.verdict.n_seeds == 2
 
 
+def test_the_model_of_a_former_run_goes(former: Ledger) -> None:
+    run = plan(read_study(FORMER / "study.yaml"), FACTS).runs[1]
+    assert former.model_size(run) > 0
+    former.drop_model(run)
+    assert (former.model(run), former.model_size(run)) == (None, 0)
+    assert former.audit(run.former) == "unsealed"
+
+
 def test_a_former_run_beside_its_own_training(former: Ledger) -> None:
     """Another study trained the same recipe since, for another task: the old scores are still there."""
     run = plan(read_study(FORMER / "study.yaml"), FACTS).runs[1]
