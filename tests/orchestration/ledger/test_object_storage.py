@@ -18,6 +18,7 @@ from evaluators.metrics.scores import Score
 from orchestration.ledger import drivers, object_storage
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.object_storage import ObjectStorage
+from orchestration.ledger.seal import SEAL
 from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Scored, Trained
@@ -181,7 +182,9 @@ def test_a_lane_that_was_taken_for_dead_and_went_on(url: str) -> None:
     ledger.stage(Trained(run=run, save_model=save_model), attempt)
     (place,) = open_storage(url).children(".results")
     open_storage(url).unlink(f".results/{place}/curve.parquet")
-    assert not ledger.commit(run.id, attempt)
+    with requests() as asked:
+        assert not ledger.commit(run.id, attempt)
+    assert not [key for kind, key, _ in asked if kind == "PUT" and "/.entries/" in f"/{key}"]  # not for a moment
     assert (ledger.entries(), open_storage(url).children(".results")) == (frozenset(), [])
 
 
@@ -216,6 +219,44 @@ def test_ledgers_of_before_are_read_and_added_to(url: str, tmp_path: Path, many:
     assert (ledger.model(former[0]), ledger.audit(former[0].id)) == (None, None)
     ledger.set_aside(former[0].id)
     assert ledger.entries() == everything - {former[0].id}
+    storage, first = open_storage(url), tmp_path / "former" / former[0].id
+    kept = [path.name for path in first.iterdir() if path.is_file()]
+    assert storage.children(former[0].id) == []
+    assert storage.children(f".aside/{former[0].id}.1") == sorted(kept)
+    for name in {*kept} - {SEAL}:
+        assert storage.read(f".aside/{former[0].id}.1/{name}") == (first / name).read_bytes()
+
+
+def test_an_entry_is_found_by_its_name_wherever_its_files_lie(url: str) -> None:
+    """Who opens the ledger anew finds them, and damage is named in the place where a person can mend it."""
+    ledger, run = Ledger(url), make_run()
+    finish(ledger, run, SCORES, save_model=save_model)
+    storage = open_storage(url)
+    assert isinstance(storage, ObjectStorage)
+    assert storage.read(f"{run.id}/model/part3") == b"000"
+    assert ledger.size() == sum(storage.filesystem.du(storage.root, total=False).values()) > 0
+    intact = storage.read(f"{run.id}/result.json")
+    open_storage(url).write(f"{run.id}/result.json", b"{}")
+    (place,) = (name for name in storage.children(".results") if name.startswith(f"{run.id}.1."))
+    assert (ledger.audit(run.id) or "").startswith(f"{url}/.results/{place}/result.json: ")
+    storage.write(f".results/{place}/result.json", intact)
+    assert ledger.audit(run.id) is None
+
+
+def test_an_entry_set_aside_can_be_put_back_under_its_name(url: str) -> None:
+    """As a person would, with a copy of its files; whoever read it before reads the copy."""
+    ledger, run = Ledger(url), make_run()
+    finish(ledger, run, SCORES, save_model=save_model)
+    storage = open_storage(url)
+    assert isinstance(storage, ObjectStorage)
+    (place,) = (name for name in storage.children(".results") if name.startswith(f"{run.id}.1."))
+    ledger.set_aside(run.id)
+    assert not ledger.has(run.id)
+    for path in storage.filesystem.find(f"{storage.root}/.results/{place}"):
+        storage.filesystem.cp_file(path, path.replace(f"/.results/{place}/", f"/{run.id}/"))
+        storage.filesystem.rm_file(path)
+    assert ledger.audit(run.id) is None
+    assert ledger.holds(run)
 
 
 def test_what_was_staged_before_is_adopted(url: str, tmp_path: Path) -> None:
