@@ -11,21 +11,20 @@ studies:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from corpora.store.errors import first_line
-from orchestration.study.errors import StudyError
+from corpora.store.fields import Count, Text
+from orchestration.reading.checking import WRONG, Checker
+from orchestration.reading.document import Place, read
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 FOLDER = "published"
-HEAD = {"source", "backbone", "seeds", "studies"}
-FIELDS = {"difference", "backbone", "seeds", "not_comparable"}
+Difference = Annotated[float, "the printed difference, a number"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +37,28 @@ class Printed:
     not_comparable: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A claim's entry, as it is written. None: as at the top of the file."""
+
+    difference: Difference
+    backbone: Text | None = None
+    seeds: Count | None = None
+    not_comparable: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    source: Text
+    backbone: Text
+    seeds: Count
+    studies: Annotated[Mapping[str, Any], "a mapping of studies to their claims"]
+
+
 def published(study: Study) -> Mapping[str, Printed]:
     """Claim -> its printed difference; empty if no such file lies beside the study.
 
-    StudyError names the file and the wrong field.
+    StudyError lists every mistake of the file.
     """
     path = study.path.parent / FOLDER / f"{study.family}.yaml"
     return read_published(path).get(study.path.stem, {}) if path.is_file() else {}
@@ -49,27 +66,32 @@ def published(study: Study) -> Mapping[str, Printed]:
 
 def read_published(path: Path) -> Mapping[str, Mapping[str, Printed]]:
     """Study -> claim -> printed difference. StudyError as in `published`."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: {first_line(error)}\n  accepted: YAML") from None
-    if not isinstance(content, dict) or set(content) != HEAD or not isinstance(content["studies"], dict):
-        raise StudyError(f"{path}\n  accepted: a mapping of {', '.join(sorted(HEAD))}")
-    common = {name: content[name] for name in ("backbone", "seeds")}
+    check = Checker(read(path))
+    file = check.build(_File, ())
+    check.finish()
+    written = {study: _entries(check, ("studies", study)) for study in file.studies}
+    check.finish()
     return {
-        study: {name: _printed(entry, common, f"{path}: studies.{study}.{name}") for name, entry in claims.items()}
-        for study, claims in content["studies"].items()
+        study: {
+            claim: Printed(
+                difference=entry.difference,
+                backbone=entry.backbone or file.backbone,
+                seeds=entry.seeds or file.seeds,
+                not_comparable=entry.not_comparable,
+            )
+            for claim, entry in entries.items()
+        }
+        for study, entries in written.items()
     }
 
 
-def _printed(entry: Any, common: Mapping[str, Any], field: str) -> Printed:
-    fields = entry if isinstance(entry, dict) else {"difference": entry}
-    if unknown := sorted(set(fields) - FIELDS):
-        raise StudyError(f"{field}.{unknown[0]}\n  accepted: a number, or {', '.join(sorted(FIELDS))}")
-    given = {**common, **fields}
-    difference = given.get("difference")
-    if isinstance(difference, bool) or not isinstance(difference, int | float) or not math.isfinite(difference):
-        raise StudyError(f"{field} = {difference!r}\n  accepted: the printed difference, a number")
-    return Printed(**{**given, "difference": float(difference)})
+def _entries(check: Checker, study: Place) -> dict[str, Any]:
+    claims = check.mapping(study)
+    return {} if claims is WRONG else {claim: _entry(check, (*study, claim)) for claim in claims}
+
+
+def _entry(check: Checker, place: Place) -> Any:
+    """The entry of a claim, a mapping or the difference alone. A mistake is recorded."""
+    if isinstance(check.document.at(place), dict):
+        return check.build(_Entry, place)
+    return _Entry(difference=check.value(Difference, place))

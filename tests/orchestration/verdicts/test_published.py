@@ -145,13 +145,23 @@ def test_a_figure_of_another_measurement_is_not_set_beside_ours(
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("H1: 0.1", "H1: much", r"studies\.shown\.H1 = 'much'\n  accepted: the printed difference"),
-        ("backbone: huge", "model: huge", r"H3a\.model\n  accepted: a number, or backbone"),
-        ("seeds: 1\n", "", r"accepted: a mapping of backbone, seeds, source, studies"),
-        ("source: a paper", "source: [", r"accepted: YAML"),
+        ("H1: 0.1", "H1: much", r"yaml:6: studies\.shown\.H1 = 'much'\n  accepted: the printed difference"),
+        ("H1: 0.1", "H1: {backbone: huge}", r"H1\.difference is missing\n  accepted: the printed difference"),
+        ("H1: 0.1", "H1: .nan", r"H1 = \.nan\n  accepted: a finite number"),
+        ("H1: 0.1", "H1: 0.1\n    H1: 0.2", r"yaml:7: studies\.shown\.H1 is written twice"),
+        ("backbone: huge", "model: huge", r"H3a\.model = 'huge'\n  accepted: difference, backbone"),
+        ("backbone: huge", "backbone: 5", r"H3a\.backbone = 5\n  accepted: text"),
+        ("shown:\n", "other: [H1]\n  shown:\n", r"studies\.other = \[H1\]\n  accepted: a mapping"),
+        ("seeds: 1\n", "", r"seeds is missing\n  accepted: a whole number from 1"),
+        ("source: a paper", "source: [", r"accepted: valid YAML"),
     ],
 )
 def test_an_odd_file_is_refused_in_words(tmp_path: Path, old: str, new: str, says: str) -> None:
     (tmp_path / "concept.yaml").write_text(PRINTED.replace(old, new))
     with pytest.raises(StudyError, match=says):
         read_published(tmp_path / "concept.yaml")
+
+
+def test_a_study_may_be_named_before_its_claims_are(tmp_path: Path) -> None:
+    (tmp_path / "concept.yaml").write_text(PRINTED + "  another:\n")
+    assert read_published(tmp_path / "concept.yaml")["another"] == {}
