@@ -45,7 +45,7 @@ def check_claim(options: Namespace) -> int:
     figures = (options.control, options.treatment)
     smaller, larger = sorted(map(abs, figures))
     in_two_units = 0 < smaller <= 1 and larger >= 10  # a share against a percentage
-    if not (math.isfinite(smaller) and larger <= 100) or in_two_units:
+    if larger > 100 or in_two_units:
         raise StudyError(
             f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
         )
@@ -86,7 +86,7 @@ def _of_ledger(options: Namespace) -> _Noise:
     findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
     if options.metric not in findings.metrics:
         raise StudyError(f"--metric {options.metric}\n  accepted: {', '.join(findings.metrics)}")
-    arms = {(row.arm, row.backbone) for row in findings.runs if row.seed is not None}
+    arms = {(row.arm, row.backbone) for row in findings.runs}
     groups = [list(findings.values(*arm, options.metric).values()) for arm in sorted(arms)]
     kept = [values for values in groups if len(values) > 1]
     if not kept:

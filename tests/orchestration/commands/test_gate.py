@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 from evaluators.metrics.scores import Score
 from evaluators.significance.sequential import e_values
@@ -45,7 +48,7 @@ OF_A_SCRIPT = """\
 question: What does a loss move by?
 family: command
 seeds: 4
-data: {watch: [train.py], metrics: {accuracy: higher, loss: lower}}
+data: {watch: [train.py], metrics: {accuracy: higher, loss: lower, bleu: higher}}
 train: {run: [python, train.py, --seed, "{seed}", --out, "{out}", --rate, "{lr}"]}
 arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
 evaluate: [scores]
@@ -131,16 +134,28 @@ def test_check_claim_takes_public_spreads_or_those_of_a_ledger(
     assert main(["check-claim", ".60", ".61", *at, "--metric", "t2d/recall@10", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["spread"]["seeds"] == 16  # two trained arms of eight seeds; M1 did not run
-    assert found["spread"]["sd"] > 0
+    ledger = Ledger(place / "ledger")
+    runs = [run for run in planned(read_study(place / "gated.yaml"), ledger).done if run.seed is not None]
+    records = [ledger.record(run) for run in runs]
+    recall = [
+        [one.metrics["t2d/recall@10"].value for one in records if one.run.arm == arm] for arm in ("B1", "B1-noHN")
+    ]
+    assert found["spread"]["sd"] == pytest.approx(np.mean(np.var(recall, axis=1, ddof=1)) ** 0.5)
+    t = 0.01 / found["spread"]["sd"] / 2**0.5
+    assert found["by_chance"] == pytest.approx(2 * stats.t.sf(t, 14))
+    assert found["hours_a_run"] == pytest.approx(np.mean([sum(one.seconds.values()) for one in records]) / 3600)
     assert main(["check-claim", ".60", ".61", *at, "--metric", "none"]) == 2
+    assert "--metric none\n  accepted: t2d/recall@1, " in capsys.readouterr().err
     assert main(["check-claim", ".60", ".61", "--like", "nobody"]) == 2
-    capsys.readouterr()
+    assert "--like nobody: no figures of many seeds are known" in capsys.readouterr().err
     monkeypatch.chdir(place)
     assert main(["check-claim", ".60", ".61", "--study", "gated", "--metric", "t2d/recall@10"]) == 0
     assert main(["check-claim", ".60", ".61", "--metric", "t2d/recall@10"]) == 2  # whose noise would it be?
     assert "--metric t2d/recall@10\n  accepted: together with --study STUDY" in capsys.readouterr().err
     assert main(["check-claim", "76.25", ".7705"]) == 2
     assert "both as .7625 or both as 76.25" in capsys.readouterr().err
+    assert main(["check-claim", "1", "10"]) == 2
+    assert main(["check-claim", "100.1", "99"]) == 2
     with pytest.raises(SystemExit):
         main(["check-claim", "76,25", "77.05"])
     assert "76,25\n  accepted: a number such as 76.25 or .7625" in capsys.readouterr().err
@@ -163,6 +178,11 @@ def test_check_claim_writes_a_study_to_fill_in(tmp_path: Path) -> None:
     assert main(["check-claim", "76.25", "76.27", "--write", str(study.with_name("small.yaml"))]) == 0
     said = study.with_name("small.yaml").read_text()
     assert "It would take more than 200 seeds to show a difference of this size without pairing" in said
+    assert "seeds: {start: 8, max: 200}" in said
+    assert main(["check-claim", "70", "99", "--write", str(study.with_name("large.yaml"))]) == 0
+    said = study.with_name("large.yaml").read_text()
+    assert "seeds: {start: 2, max: 8}" in said
+    assert "Up to 8 seeds show a difference of this size" in said
 
 
 def test_check_claim_knows_a_mean_of_seeds_from_a_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,18 +195,50 @@ def test_check_claim_knows_a_mean_of_seeds_from_a_run(capsys: pytest.CaptureFixt
     assert "keeps the sign with a chance of more than 99%" in said
 
 
+@pytest.mark.parametrize(
+    ("figures", "noise", "settled"),
+    [
+        (("76.25", "77.05"), "0.84", "20 seeds each, unpaired; fewer where runs are paired by seed"),
+        (("5", "5.8"), "0.84", "20 seeds each"),  # in percent, though small
+        ((".7625", ".7705"), "0.0084", "20 seeds each"),
+        (("76.25", "76.28"), "0.84", "no number of seeds up to 10,000"),
+        (("0", "0"), "0.0084", "no number of seeds up to 10,000"),
+        (("76.25", "76.30"), "0.84", "4479 seeds each"),
+    ],
+)
+def test_check_claim_says_how_many_seeds_settle_it(
+    capsys: pytest.CaptureFixture[str], figures: tuple[str, str], noise: str, settled: str
+) -> None:
+    """So many that a t test with as many differences, each of the noise of two, has a power of .8."""
+    assert main(["check-claim", *figures]) == 0
+    said = capsys.readouterr().out
+    assert f"noise       {noise} over seeds" in said
+    assert f"settled by  {settled}" in said
+    assert main(["check-claim", *figures, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    if found["seeds"] is not None:
+        sd = found["spread"]["sd"] * (1 if noise == "0.0084" else 100)
+        size = (float(figures[1]) - float(figures[0])) / (sd * 2**0.5)
+        assert found["by_chance"] == pytest.approx(2 * stats.t.sf(size, found["spread"]["seeds"] - 1))
+        assert found["seeds"] == math.ceil(TTestPower().solve_power(effect_size=size, power=0.8, alpha=0.05))
+
+
 def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loss of 3.2 is no share in percent, and a smaller one is better; an accuracy may be given as either."""
+    """A loss of 3.2 is no share in percent, and a smaller one is better; an accuracy may be given as either.
+
+    Of arms whose seeds all agree, and of one seed, no noise is known.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")
     (tmp_path / "own.yaml").write_text(OF_A_SCRIPT)
     study, ledger = read_study(tmp_path / "own.yaml"), Ledger(tmp_path / "ledger")
     for run in planned(study, ledger).runs:
         off = 0.05 * (-1) ** (run.seed or 0)
-        values = {"scores/loss": 3.2 + off, "scores/accuracy": 0.6 + off / 10}
-        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+        values = {"scores/loss": 3.2 + off, "scores/accuracy": 0.6 + off / 10, "scores/bleu": 0.3}
+        scores = [Score(metric=metric, value=value) for metric, value in values.items()]
+        finish(ledger, run, scores, seconds={"train": 1800.0})
 
     def told(*figures: str, metric: str) -> str:
         words = ["--study", "own.yaml", "--metric", metric, "--write", f"{figures[0]}.yaml"]
@@ -197,5 +249,16 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     assert "difference  -0.0500" in loss
     assert "noise       0.0577 over seeds" in loss  # .05 √(4/3) of four seeds
     assert "metric: scores/loss, expect: better}" in loss
-    assert "noise       0.58 over seeds" in told("60", "61", metric="scores/accuracy")
-    assert "noise       0.0058 over seeds" in told(".60", ".61", metric="scores/accuracy")
+    assert "settled by  23 seeds each, unpaired, 23.0 hours at this ledger's pace" in loss  # two runs in an hour
+    accuracy = told("60", "61", metric="scores/accuracy")
+    assert "noise       0.58 over seeds" in accuracy
+    assert "metric: scores/accuracy, expect: better}" in accuracy
+    accuracy = told(".60", ".59", metric="scores/accuracy")
+    assert "noise       0.0058 over seeds" in accuracy
+    assert "metric: scores/accuracy, expect: worse}" in accuracy
+    words = ["check-claim", ".3", ".4", "--study", "own.yaml"]
+    assert main([*words, "--metric", "scores/bleu"]) == 2
+    assert "scores/bleu is the same at every seed: nothing there tells of noise" in capsys.readouterr().err
+    (tmp_path / "own.yaml").write_text(OF_A_SCRIPT.replace("seeds: 4", "seeds: 1"))
+    assert main([*words, "--metric", "scores/accuracy"]) == 2
+    assert "holds no arm of own with scores/accuracy at two seeds" in capsys.readouterr().err

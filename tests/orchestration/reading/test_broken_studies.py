@@ -67,6 +67,7 @@ def added(text: str, *says: str) -> Broken:
 
 
 MARGIN = "a number above 0"
+STEPS = "a whole number from 1 to 10,000,000, days of training at any speed"
 STUDIES = {
     # what YAML makes of a file
     "empty": Broken("", ("is empty", "a mapping that begins with `question:`")),
@@ -111,8 +112,22 @@ STUDIES = {
     "no step": changed("300", "0", "train.steps = 0", "accepted:"),
     "true for a number": changed("300", "true", "train.steps = true", "a whole number"),
     "1 for true": changed("train: false", "train: 0", "arms.B0.train = 0", "true or false"),
+    "1 for true in an arm": changed("hard_negatives: true", "hard_negatives: 1", "arms.B1.hard_negatives = 1\n  accepted: true or false\n"),
+    "a word for true": changed("hard_negatives: true", "hard_negatives: 'yes'", "arms.B1.hard_negatives = 'yes'\n  accepted: true or false\n"),
+    "false in quotes": changed("train: false", "train: 'False'", "arms.B0.train = 'False'\n  accepted: true or false; write false without quotes\n"),
+    "steps in quotes": changed("300", "'300'", f"train.steps = '300'\n  accepted: {STEPS}; without quotes: 300\n"),
+    "steps with an exponent": changed("300", "3e2", f"train.steps = '3e2'\n  accepted: {STEPS}; YAML reads 3e2 as text, write 300\n"),
+    "half a step in quotes": changed("300", "'300.5'", f"train.steps = '300.5'\n  accepted: {STEPS}\n"),
+    "steps without end": changed("300", "1e999", f"train.steps = '1e999'\n  accepted: {STEPS}\n"),
+    "no for a number": changed("300", "no", f"train.steps = no\n  accepted: {STEPS}\n"),
+    "a mapping for a number": changed("300", "{a: }", f"train.steps = {{a: null}}\n  accepted: {STEPS}\n"),
+    "a rate with an exponent that lacks its sign": changed("2.0e-5", "2.5e5", "as text, write 2.5e+5\n"),
+    "true for a name": changed("in-domain", "true", "data.split = true\n  accepted: in-domain, source-holdout\n"),
+    "a number for a name": changed("[t2d, stress]", "[t2d, 5]", "evaluate[1] = 5\n  accepted: text; write '5' in quotes\n"),
+    "yes for a name": changed("[t2d, stress]", "[t2d, yes]", "evaluate[1] = yes\n  accepted: text; YAML reads yes as true, write 'yes'\n"),
+    "a mapping for a name": changed("[t2d, stress]", "[t2d, {stress: 1}]", "evaluate[1] = {stress: 1}\n  accepted: text\n"),
     "settings under train of an arm": changed("B0: {train: false}", "B0: {train: {steps: 3}}", "arms.B0.train = {steps: 3}", "true or false"),
-    "an unknown readout": changed("B0: {train: false}", "B0: {train: false, readout: men}", "arms.B0.readout = 'men'", "(did you mean mean?)"),
+    "an unknown readout": changed("B0: {train: false}", "B0: {train: false, readout: men}", "arms.B0.readout = 'men'", "accepted: mean, cls, max, weighted, gated (did you mean mean?)\n"),
     "an arm that is a word": changed("B0: {train: false}", "B0: frozen", "arms.B0 = 'frozen'", "accepted: a mapping"),
     "train as a list": changed("train: {steps: 300, learning_rate: 2.0e-5}", "train: [300]", "train = [300]", "a mapping"),
     # names that must exist
