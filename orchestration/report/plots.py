@@ -138,44 +138,38 @@ def _margin(fill: Callable[..., object], across: Sequence[float], margin: float 
 
 
 def pairs(finding: Finding) -> Figure:
-    """Every seed's score in both arms, joined by a line; beside it the differences with mean and 95 % interval."""
+    """Every seed's score in both arms, joined by a line; beside it the differences with mean and 95 % interval.
+
+    Only for files: on the page `seeds_svg` shows the same.
+    """
     verdict = finding.verdict
     complete = complete_pairs(verdict)
     with styled():
         figure = canvas(4.4, 2.7)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
         for pair in complete:
-            _slope(left, finding, pair)
+            _slope(left, pair)
         left.set_xlim(-0.25, 1.25)
         left.set_xticks([0, 1], [short_name(verdict.control), short_name(verdict.treatment)])
         left.set_title(verdict.metric)
-        _deltas(right, finding, complete)
+        _deltas(right, verdict, complete)
     return figure
 
 
-def _slope(axes: Axes, finding: Finding, pair: Mapping[str, float]) -> None:
+def _slope(axes: Axes, pair: Mapping[str, float]) -> None:
     """One seed: solid where the treatment wins, dashed where it does not."""
     word, dash = ("better", "-") if pair["delta"] > 0 else ("worse", "--")
     axes.plot([0, 1], [pair["control"], pair["treatment"]], color=COLOURS[word], lw=1.1, ls=dash, alpha=0.8)
-    seed = int(pair["seed"])
-    for x, value, runs in (
-        (0, pair["control"], finding.control_runs),
-        (1, pair["treatment"], finding.treatment_runs),
-    ):
-        (point,) = axes.plot(x, value, MARKS[word], ms=5.5, color=COLOURS[word])
-        if seed in runs and " - " not in runs[seed]:  # a gain has two runs and no link
-            point.set_url(f"#run-{runs[seed]}")
+    axes.plot([0, 1], [pair["control"], pair["treatment"]], MARKS[word], ms=5.5, color=COLOURS[word])
 
 
-def _deltas(axes: Axes, finding: Finding, complete: Sequence[Mapping[str, float]]) -> None:
-    verdict, colour = finding.verdict, COLOURS[finding.verdict.verdict]
+def _deltas(axes: Axes, verdict: Verdict, complete: Sequence[Mapping[str, float]]) -> None:
+    colour = COLOURS[verdict.verdict]
     _margin(axes.fill_between, [-0.7, len(complete) + 1.3], verdict.margin)
     axes.axhline(0, color=FAINT, linewidth=0.9, zorder=0)
     for rank, pair in enumerate(complete):
         word = "better" if pair["delta"] > 0 else "worse"
-        (point,) = axes.plot(rank, pair["delta"], MARKS[word], ms=5, color=COLOURS[word])
-        if int(pair["seed"]) in finding.treatment_runs:
-            point.set_url(f"#run-{finding.treatment_runs[int(pair['seed'])]}")
+        axes.plot(rank, pair["delta"], MARKS[word], ms=5, color=COLOURS[word])
     middle = len(complete) + 0.6
     if known(verdict.ci_low) and known(verdict.ci_high):
         axes.plot([middle, middle], [verdict.ci_low, verdict.ci_high], color=colour, lw=2, solid_capstyle="butt")
