@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from corpora.store.errors import CorpusError
@@ -55,7 +55,7 @@ def tagged_words(texts: Mapping[str, bytes]) -> Iterator[list[tuple[str, str]]]:
     """
     for content in texts.values():
         text = content.decode("latin-1")
-        unescape = html.unescape if text.startswith("<?xml") else str
+        unescape = _unescaping(text)
         sentence: list[tuple[str, str]] = []
         for kind, written, token in _ELEMENT.findall(text):
             attributes = _attributes(written)
@@ -71,7 +71,7 @@ def tagged_words(texts: Mapping[str, bytes]) -> Iterator[list[tuple[str, str]]]:
 
 def _sentences(name: str, content: bytes) -> Iterator[Sentence]:
     text = content.decode("latin-1")
-    unescape = html.unescape if text.startswith("<?xml") or 'snum="' in text else str
+    unescape = _unescaping(text)
     file = name.rpartition("/")[2]
     number = ""
     tokens: list[str] = []
@@ -93,6 +93,11 @@ def _sentences(name: str, content: bytes) -> Iterator[Sentence]:
     if not number:
         raise CorpusError(f"corpora: semcor: {name}: no sentence found")
     yield Sentence(file, number, tuple(tokens), tuple(annotated))
+
+
+def _unescaping(text: str) -> Callable[[str], str]:
+    """How a token of this file is read: XML, which alone has quotes around attributes, escapes `&`."""
+    return html.unescape if 'snum="' in text else str
 
 
 def _attributes(written: str) -> dict[str, str]:

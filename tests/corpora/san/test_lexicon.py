@@ -9,6 +9,7 @@ import pytest
 from corpora.san.importance import POS
 from corpora.san.lexicon import by_ending, by_list_or_form, counts_of, resolver, tags_of
 from corpora.sources.semcor import tagged_words
+from tests.corpora.semcor_samples import as_xml
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,11 @@ def test_words_of_tag_files():
     content = (
         b"<s snum=1>\n<wf cmd=done pos=VB lemma=take wnsn=1 lexsn=2:41:00::>took</wf>\n"
         b"<wf cmd=done pos=VB ot=notag>the</wf>\n<wf cmd=done pos=NN lemma=a_b wnsn=1>a_b</wf>\n<punc>.</punc>\n</s>\n"
-        b"<s snum=2>\n<wf cmd=ignore pos=DT>The</wf>\n<wf cmd=tag pos=VB|NN>run</wf>\n</s>"
+        b"<s snum=2>\n<wf cmd=ignore pos=DT>The</wf>\n<wf cmd=tag pos=VB|NN>run</wf>\n<punc>&</punc>\n</s>"
     )
-    assert list(tagged_words({"br-a01": content})) == [
-        [("took", "VB"), (".", ".")],
-        [("The", "DT"), ("run", "VB")],
-    ]
+    xml = as_xml(content.decode()).encode()
+    for form in (content, xml, xml.partition(b"\n")[2]):  # with and without its declaration
+        assert list(tagged_words({"br-a01": form})) == [
+            [("took", "VB"), (".", ".")],
+            [("The", "DT"), ("run", "VB"), ("&", ".")],
+        ]

@@ -49,6 +49,17 @@ def test_sentences_and_their_words(form: type[str]) -> None:
     assert second.words == ()
 
 
+@pytest.mark.parametrize(
+    ("attributes", "proper"),
+    [("pos=NNP", True), ("pos=NN", False), ("pos=NN pn=other", True), ("pos=NNP pn=person", True)],
+)
+def test_a_named_entity_or_a_proper_noun_is_a_name(attributes: str, proper: bool) -> None:
+    word = f"<wf cmd=done {attributes} lemma=jersey wnsn=1 lexsn=1:15:00::>Jersey</wf>"
+    text = document("brown1/tagfiles/br-a01", [f"<s snum=1>\n{word}\n</s>"])
+    (sentence,) = read({"brown1/tagfiles/br-a01": text.encode()})
+    assert [word.proper for word in sentence.words] == [proper]
+
+
 def test_broken_files_are_named() -> None:
     for text, told in (
         ("<wf cmd=ignore pos=DT>The</wf>", "br-a01: 'The' stands outside every sentence"),

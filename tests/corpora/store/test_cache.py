@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from corpora.store.cache import MANIFEST, cache_folder, entry, key_of
+from corpora.store.cache import MANIFEST, cache_folder, entry, key_of, without_building
+from corpora.store.errors import CorpusError
 from tests.modes import kept_from_others
 
 
 def _build(folder: Path) -> None:
+    (folder / "about.txt").write_text("rows in two lines\n")
     (folder / "rows.txt").write_text("one\ntwo\n")
 
 
@@ -26,7 +28,7 @@ def test_built_once_then_read(own_cache: Path) -> None:
         place, digests = entry("kind", "key", build)
     assert len(built) == 1
     assert place == own_cache / "kind" / "key"
-    assert list(digests) == ["rows.txt"]
+    assert list(digests) == ["about.txt", "rows.txt"]
 
 
 RACER = """
@@ -108,7 +110,21 @@ def test_what_a_dead_builder_left_is_cleared(own_cache: Path) -> None:
     draft.mkdir(parents=True)
     (draft / "half").write_text("")
     _, digests = entry("kind", "key", _build)
-    assert list(digests) == ["rows.txt"]
+    assert list(digests) == ["about.txt", "rows.txt"]
+
+
+def test_commands_that_only_look_build_nothing(own_cache: Path) -> None:
+    """What is there whole they may read; what is absent or damaged they may not mend."""
+    place, digests = entry("kind", "key", _build)
+    with without_building():
+        assert entry("kind", "key", _build) == (place, digests)
+        with pytest.raises(CorpusError, match="kind: not built on this machine"):
+            entry("kind", "another", _build)
+        _cut(place)
+        with pytest.raises(CorpusError, match="kind: not built on this machine"):
+            entry("kind", "key", _build)
+    assert [path.name for path in place.parent.iterdir() if path.is_dir()] == ["key"]
+    assert entry("kind", "another", _build)[1] == digests
 
 
 def test_key_is_of_the_content_not_its_order() -> None:
