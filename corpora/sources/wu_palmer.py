@@ -40,18 +40,12 @@ class WuPalmer:
         level = [synset for synset in common if self.depth(synset)[0] == lowest]
         subsumer = a if a in level else min(level, key=self.name)
         depth = self.depth(subsumer)[1] + 1
-        return 2 * depth / (2 * depth + self._distance(a, subsumer, rooted) + self._distance(b, subsumer, rooted))
+        return 2 * depth / (2 * depth + self._distance(a, subsumer) + self._distance(b, subsumer))
 
-    def _distance(self, low: str, high: str, rooted: bool) -> int:
-        """Edges on the shortest way from one to the other, up and down through any common hypernym."""
-        if low == high:
-            return 0
+    def _distance(self, low: str, high: str) -> int:
+        """Edges on the shortest way from one to its hypernym, up and down through any that both have."""
         up_low, up_high = self.ancestors(low), self.ancestors(high)
-        return min(
-            steps + up_high[synset]
-            for synset, steps in up_low.items()
-            if synset in up_high and (rooted or synset != ROOT)
-        )
+        return min(steps + up_high[synset] for synset, steps in up_low.items() if synset in up_high)
 
     def _ancestors(self, synset: str) -> dict[str, int]:
         """Itself and every hypernym, with the edges between; the common root is one step above the farthest."""

@@ -73,14 +73,18 @@ def test_labels_are_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "labels"),
-    [(("one", "other"), None), (("one", "other", "third"), None), (("one", "other"), [0.0, 1.0, 0.0, 1.0])],
+    ("columns", "labels", "deciding"),
+    [
+        (("one", "other"), None, "mrr"),
+        (("one", "other", "third"), None, "mrr"),
+        (("one", "other"), [0.0, 1.0, 0.0, 1.0], "spearman"),
+    ],
 )
-def test_what_a_task_promises_is_what_it_gives(columns: tuple[str, ...], labels: Any) -> None:
+def test_what_a_task_promises_is_what_it_gives(columns: tuple[str, ...], labels: Any, deciding: str) -> None:
     given = {"columns": columns, "label": "gold" if labels else None}
     texts = {name: ["q1", "q2", "q3", "a"] for name in columns}
     assert set(scores_on(Columns(texts, labels), **given)) == set(table(**given)["held/mine"].metrics)
-    assert table(**given)["held/mine"].headline in table(**given)["held/mine"].metrics
+    assert table(**given)["held/mine"].headline == f"held/mine/{deciding}"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ rho,a,1,10,
 rho,b,2,30,
 rho,c,3,20,
 loss,,4.5,,false
+seconds,a,2,,
+seconds,b,4,,
 """
 
 
@@ -32,16 +34,25 @@ def scored(place: Path, metrics: dict[str, str], rows: str = ROWS) -> dict[str, 
 
 def test_figures_by_hand(tmp_path: Path) -> None:
     """Ranks 1 2 3 against 1 3 2: the squared differences come to 2, so rho = 1 - 6·2/(3·8) = 0.5."""
-    found = scored(tmp_path, {"accuracy": "higher", "rho": "spearman", "loss": "lower"})
+    declared = {"accuracy": "higher", "rho": "spearman", "loss": "lower", "seconds": "lower"}
+    found = scored(tmp_path, declared)
     assert found["scores/accuracy"].value == 0.5
     assert found["scores/rho"].value == pytest.approx(0.5)
     assert found["scores/loss"].value == 4.5
+    assert found["scores/seconds"].value == 3
     assert {name: score.larger_is_better for name, score in found.items()} == {
         "scores/accuracy": True,
         "scores/rho": True,
         "scores/loss": False,
+        "scores/seconds": False,
     }
-    assert [score.aggregate for score in found.values()] == ["mean", "spearman", None]
+    assert [score.aggregate for score in found.values()] == ["mean", "spearman", None, "mean"]
+
+
+def test_what_follows_gold_may_be_of_any_size(tmp_path: Path) -> None:
+    """Its name bounds the figure alone: the scores of its items are in a unit of their own."""
+    found = scored(tmp_path, {"spearman": "spearman"}, ROWS.replace("rho", "spearman"))
+    assert found["scores/spearman"].value == pytest.approx(0.5)
 
 
 def test_what_is_declared_names_the_task() -> None:
@@ -59,7 +70,7 @@ def test_what_is_declared_names_the_task() -> None:
         (
             {"f1": "higher"},
             ROWS,
-            "has no rows of f1, which data.metrics or --read declares\n  accepted: .*accuracy, rho, loss",
+            "has no rows of f1, which data.metrics or --read declares\n  accepted: .*accuracy, rho, loss, seconds",
         ),
         ({"loss": "higher"}, ROWS, "loss: larger_is_better = False\n  accepted: True"),
         ({"accuracy": "auc"}, ROWS, "accuracy: no gold"),
