@@ -16,7 +16,7 @@ from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.object_storage import ObjectStorage
 from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Trained
+from orchestration.study.run import Run, Trained
 from tests.counting_store import CountingStore, counting_store, requests
 from tests.orchestration.ledger.test_object_storage import make_run, save_model
 
@@ -65,6 +65,55 @@ def test_one_gives_up_what_another_adopts(url: str, monkeypatch: pytest.MonkeyPa
         assert ledger.model(run)
     else:
         assert places == open_storage(url).children(".staging") == []
+
+
+def of_two_attempts(url: str, run: Run) -> Ledger:
+    """Two whole results of one run, neither leased: nothing but the publication itself can refuse one."""
+    ledger = Ledger(url)
+    for attempt in (1, 2):
+        ledger.stage(Trained(run=run, save_model=save_model), attempt)
+    return ledger
+
+
+def test_of_two_results_published_at_once_one_is_the_entry(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other is told so, and its files go."""
+    run, storage = make_run(), open_storage(url)
+    late = of_two_attempts(url, run)
+    Interrupted(monkeypatch, "cat_file", ".staging/", lambda: storage.publish(f".staging/{run.id}.2", run.id))
+    assert not late.commit(run.id, 1)
+    assert (late.training(run.id).attempt, late.audit(run.id)) == (2, None)
+    assert storage.children(".staging") == []
+    assert len(storage.children(".results")) == 1
+
+
+def test_a_result_takes_the_place_of_an_entry_set_aside_meanwhile(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused for that entry, which is gone by the time that its driver looks."""
+    run = make_run()
+    late = of_two_attempts(url, run)
+
+    def others() -> None:
+        open_storage(url).publish(f".staging/{run.id}.2", run.id)
+        Interrupted(monkeypatch, "pipe_file", "/.entries/", lambda: Ledger(url).set_aside(run.id))
+
+    Interrupted(monkeypatch, "cat_file", ".staging/", others)
+    assert late.commit(run.id, 1)
+    assert (late.training(run.id).attempt, late.audit(run.id)) == (1, None)
+
+
+def test_what_another_gives_up_while_it_is_published_is_no_entry(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its files and the publication: they are gone."""
+    run, storage = make_run(), open_storage(url)
+    ledger = Ledger(url)
+    ledger.stage(Trained(run=run, save_model=save_model), 1)
+    other = Interrupted(monkeypatch, "find", "/.results", lambda: storage.discard(f".staging/{run.id}.1", run.id))
+    assert not ledger.commit(run.id, 1)
+    assert not other.acts
+    assert ledger.entries() == frozenset()
+    assert storage.children(".results") == storage.children(".staging") == []
 
 
 def test_an_adopted_entry_leaves_what_a_living_driver_has(anywhere: str, tmp_path: Path) -> None:
