@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from orchestration.ledger.columns import KEPT, DecodedColumns, OtherColumns
+from orchestration.ledger.columns import KEPT, DecodedColumns, OtherColumns, numbers
 
 SCHEMA = pa.schema({"item": pa.string(), "value": pa.float64()})
 
@@ -29,6 +31,23 @@ def test_every_file_is_read_as_it_stands() -> None:
             values = [len(how) + number / 3 for number in range(30)]
             table = columns.table(file_of(items, values, **how), SCHEMA)
             assert table.to_pydict() == {"item": items, "value": values}
+
+
+def test_names_that_differ_in_their_last_byte_are_others() -> None:
+    """Where no checksum of a page tells of it, as in files that others wrote."""
+    columns = DecodedColumns()
+    for last in ("b", "c"):
+        written = io.BytesIO()
+        table = pa.table({"item": ["a", last], "value": [1.0, 2.0]})
+        pq.write_table(table, written, use_dictionary=False, compression="none", write_statistics=False)
+        assert columns.table(written.getvalue(), SCHEMA)["item"].to_pylist() == ["a", last]
+
+
+@pytest.mark.parametrize("chunks", [[], [[1.0, 2.5]], [[1.0], [None, 3.0]], [[None]]])
+def test_numbers_are_nan_where_there_are_none(chunks: list[list[float | None]]) -> None:
+    found = numbers(pa.chunked_array(chunks, pa.float64()))
+    expected = [math.nan if value is None else value for chunk in chunks for value in chunk]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_names_that_were_read_before_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evaluators.metrics.scores import Score
-from orchestration.ledger import drivers
+from orchestration.ledger import attempts, drivers
 from orchestration.ledger.drivers import driving, this_process
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
@@ -481,6 +481,21 @@ def test_checkpoints_pass_to_the_next_attempt(tmp_path: Path, between: int) -> N
     assert not last.exists()
 
 
+def test_the_newest_checkpoints_pass_on_though_an_older_lane_woke_late(ledger: Ledger, tmp_path: Path) -> None:
+    """It writes its own once more, after those of the attempt that took its place."""
+    run, into = make_run(), tmp_path / "into"
+    into.mkdir()
+    for attempt, step in ((1, "7"), (2, "9"), (10, "11"), (2, "10"), (1, "8")):
+        folder = tmp_path / f"of {attempt}" if ledger.remote else tmp_path / f"ledger/.scratch/{run.id}.{attempt}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "step").write_text(step)
+        if ledger.remote:
+            ledger.keep_checkpoint(run.id, attempt, folder)
+    if ledger.remote:
+        ledger.checkpoint(run.id, into)
+    assert ((ledger.scratch(run.id, 11) or into) / "step").read_text() == "11"
+
+
 def test_checkpoints_of_a_lane_that_woke_late_are_dropped(tmp_path: Path) -> None:
     """Its run is done by then; it goes on all the same, writes where its checkpoints were, and is refused."""
     ledger, run = Ledger(tmp_path), make_run()
@@ -797,6 +812,13 @@ class Slow(LocalStorage):
     def create(self, name: str, content: bytes, *, durable: bool = True) -> None:
         self._pass("before creating a lock")
         super().create(name, content, durable=durable)
+
+
+def test_a_number_that_another_leases_meanwhile_is_not_leased_again(tmp_path: Path) -> None:
+    run = make_run()
+    slow = Slow(tmp_path, "before creating a lock", lambda storage: attempts.lease(storage, run.id, None))
+    assert attempts.lease(slow, run.id, None) == 2
+    assert Ledger(tmp_path).newest(run.id) == 2
 
 
 @pytest.mark.usefixtures("quick_beats")

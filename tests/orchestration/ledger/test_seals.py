@@ -414,6 +414,15 @@ def test_a_file_more_in_a_model_is_named(ledger: Ledger) -> None:
     named(ledger, run.id, "model/part/extra.safetensors")
 
 
+def test_a_link_to_a_folder_in_an_entry_is_named(ledger: Ledger, tmp_path: Path) -> None:
+    """Whatever lies behind it, it is not of the run."""
+    run = make_run(0)
+    (Path(ledger.url) / run.id / "model" / "more").symlink_to(tmp_path)
+    with pytest.raises(LedgerError, match="model/more: it is not of the run"):
+        ledger.model(run)
+    assert "model/more: it is not of the run" in (ledger.audit(run.id) or "")
+
+
 def test_a_model_that_a_person_deleted_is_named(ledger: Ledger) -> None:
     run = make_run(0)
     shutil.rmtree(Path(ledger.url) / run.id / "model")
