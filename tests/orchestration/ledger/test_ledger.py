@@ -839,6 +839,34 @@ def test_two_that_find_one_stale_lock(tmp_path: Path, moment: str, left: list[st
     assert LocalStorage(tmp_path).children(".drivers/study")[-1:] == left[-1:]
 
 
+@pytest.mark.usefixtures("quick_beats")
+def test_a_study_released_while_its_lock_is_watched_is_free(tmp_path: Path) -> None:
+    """Its driver was on a host whose clock is off, and ended meanwhile."""
+    place = ".drivers/study/1"
+    LocalStorage(tmp_path).create(place, lock(7, time.time() - 3600))
+
+    def release(storage: LocalStorage) -> None:
+        storage.write(place, lock(7, drivers.RELEASED))
+
+    slow = Slow(tmp_path, "before reading the lock", lambda _: slow.others.append(release))
+    with driving(slow, "study"):
+        assert LocalStorage(tmp_path).children(".drivers/study") == ["2"]
+
+
+@pytest.mark.usefixtures("quick_beats")
+def test_a_driver_taken_for_dead_lives_once_it_beats_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It was paused. Until then it is watched once, however many of its runs are asked about."""
+    storage = LocalStorage(tmp_path)
+    paused = drivers.Driver(study="study", host="elsewhere", pid=7, started=1.0)
+    storage.create(".drivers/study/1", lock(7, time.time() - 3600))
+    assert [drivers.is_driving(storage, paused) for _ in range(2)] == [False, False]
+    assert capfd.readouterr().err.count("watching it for") == 1
+    storage.write(".drivers/study/1", lock(7, time.time()))
+    assert drivers.is_driving(storage, paused)
+
+
 def test_a_study_changes_hands_again_and_again(ledger: Ledger) -> None:
     """Numbers never start anew, so that whoever was away cannot take one that is in use again."""
     storage = open_storage(ledger.url)
