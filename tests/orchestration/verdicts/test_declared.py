@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -287,6 +288,83 @@ def test_the_order_of_parts_is_no_part_of_what_is_claimed(
         assert not [note for note in turned.notes if "withdrawn" in note]
         ids = [sorted(one.verdict.id for one in found.findings) for found in (as_declared, turned)]
         assert ids[0] == ids[1]
+        less = judged(path, lambda study: study["compare"].pop(), name)
+        assert less.notes[0].startswith("withdrawn: J (all of J-B2, J-B0")  # as it was declared
+
+
+def test_what_a_side_is_made_of_is_part_of_what_is_claimed(tmp_path: Path) -> None:
+    """Each arm of a list of controls, of a gain and of a backbone's own side: by its recipe, under any name."""
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    for arm, rate in (("C", 1.0e-5), ("D", 1.0e-6)):
+        content["arms"][arm] = {"learning_rate": rate}
+    gains = [{"arm": "B1", "over": "B2"}, {"arm": "C", "over": "D"}]
+    sides = [{"arm": "B1", "backbone": "tiny"}, {"arm": "B2", "backbone": "small"}]
+    shared = {"metric": "stress/negate/auc", "expect": "better"}
+    content["backbones"] = ["tiny", "small"]
+    content["compare"] = [
+        {"claim": "list", "treatment": "B1", "control": ["B2", "D"], **shared},
+        {"claim": "gain", "treatment": gains[0], "control": gains[1], **shared},
+        {"claim": "side", "treatment": sides[0], "control": sides[1], **shared},
+    ]
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    declare(study, runs_of(study), ledger)
+    finish(ledger, runs_of(study))
+
+    def rename(study: Study_) -> None:
+        for old, new in (("D", "E"), ("B2", "F")):
+            study["arms"][new] = study["arms"].pop(old)
+        study["compare"][0]["control"] = ["F", "E"]
+        study["compare"][1]["treatment"]["over"], study["compare"][1]["control"]["over"] = "F", "E"
+        study["compare"][2]["control"]["arm"] = "F"
+
+    def late(change: Callable[[Study_], object]) -> set[str]:
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        found = [one.verdict for one in judged(path, change).findings if not one.verdict.part_of]
+        return {verdict.claim for verdict in found if verdict.exploratory}
+
+    assert late(nothing) == late(rename) == set()
+    assert late(lambda study: study["arms"]["B2"].update(temperature=0.5)) == {"list", "gain", "side"}
+    assert late(lambda study: study["arms"]["D"].update(temperature=0.5)) == {"list", "gain"}
+    assert late(lambda study: study["compare"][0].update(control=["B2", "C"])) == {"list"}
+    assert late(lambda study: study["compare"][1]["control"].update(over="B2")) == {"gain"}
+    assert late(lambda study: study["compare"][2]["control"].update(arm="C")) == {"side"}
+    turned = {"treatment": sides[1], "control": sides[0]}
+    assert late(lambda study: study["compare"][2].update(turned)) == {"side"}
+
+
+def test_the_digest_of_a_claim_is_of_its_words_with_recipes_for_arms(tmp_path: Path) -> None:
+    """Ledgers keep it: in another form the claims of today would be strangers tomorrow."""
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    metric, mean = "t2d/recall@10", "mean(t2d/recall@10, stress/negate/auc)"
+    sides = [{"arm": arm, "over": "B0", "backbone": "tiny"} for arm in ("B1", "B2")]
+    content["compare"] = [
+        {"claim": "H1", "treatment": "B1", "control": "B0", "metric": metric, "expect": "better"},
+        {"claim": "H2", "treatment": sides[0], "control": sides[1], "metric": mean, "expect": "worse", "family": "x"},
+        {"claim": "H3", "treatment": {**sides[0], "over": None}, "control": {**sides[1], "over": None}, "metric": metric, "expect": "better"},
+    ]  # fmt: skip
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    study = read_study(path)
+    arms = {run.arm: dict(run.defining) for run in runs_of(study)}
+    shared = {"scope": "task", "family of models": "concept"}
+    gains = [{"arm": arms[arm], "over": arms["B0"], "backbone": "tiny"} for arm in ("B1", "B2")]
+    alone = [{"arm": arms[arm], "backbone": "tiny"} for arm in ("B1", "B2")]
+    plain = {
+        "treatment": arms["B1"],
+        "control": arms["B0"],
+        "metric": metric,
+        "expect": "better",
+        "backbone": "tiny",
+    }
+    gain = {"treatment": gains[0], "control": gains[1], "metric": mean, "expect": "worse", "backbone": None}
+    gain |= {"family": "x", "figures": [metric, "stress/negate/auc"]}
+    apart = {"treatment": alone[0], "control": alone[1], "metric": metric, "expect": "better", "backbone": None}
+    said = declare(study, runs_of(study), Ledger(tmp_path / "ledger")).claims
+    for claim, backbone, words in zip(said, ("tiny", "", ""), (plain, gain, apart), strict=True):
+        text = json.dumps(words | shared, sort_keys=True, separators=(",", ":"))
+        assert claim["says"] == {backbone: hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
 def one_task_more(study: Study_) -> None:
@@ -338,6 +416,7 @@ def test_claims_on_tasks_without_scores_are_declared_in_time(tmp_path: Path) -> 
     finish(ledger, runs_of(read_study(path)))
     path.write_text(yaml.safe_dump(whole, sort_keys=False))
     study = read_study(path)
+    assert exploratory(find(study, runs_of(study), ledger)) == [True, False, True, True]  # as when declared now
     seen = {claim["claim"]: claim["seen"] for claim in declare(study, runs_of(study), ledger).claims}
     assert seen == {"H1": True, "H2": False, "H3": True, "H4": True}
 
@@ -452,6 +531,25 @@ def test_fresh_seeds_are_a_study_of_their_own(path: Path, tmp_path: Path) -> Non
     finish(ledger, [run for run in runs_of(study) if not ledger.holds(run)])
     assert exploratory(judged(path, with_seeds([5, 6, 7]), "first")) == [True] * 3
     assert exploratory(judged(path, with_seeds([5, 6, 7]), "second")) == [False] * 3
+
+
+def test_a_claim_of_which_nothing_is_seen_is_declared_with_the_seeds_of_its_own_study(tmp_path: Path) -> None:
+    """Of the first study H1 and H3 are seen, on which the second's look is held against it; of H2 nothing is."""
+    path, ledger = declared_alone(tmp_path, 2)
+    whole = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**whole, "evaluate": ["t2d"], "compare": []}, sort_keys=False))
+    finish(ledger, runs_of(read_study(path)))
+    second = path.with_name("second.yaml")
+    second.write_text(yaml.safe_dump({**whole, "seeds": [0, 5]}, sort_keys=False))
+    study = read_study(second)
+    claims = declare(study, runs_of(study), ledger).claims
+    assert [(claim["seen"], claim["seeds"]) for claim in claims] == [
+        (False, [0, 1]),
+        (False, [0, 5]),
+        (False, [0, 1]),
+    ]
+    finish(ledger, [run for run in runs_of(study) if not ledger.holds(run)])
+    assert exploratory(find(study, runs_of(study), ledger)) == [True, False, True]
 
 
 def declared_alone(folder: Path, seeds: object) -> tuple[Path, Ledger]:
@@ -580,7 +678,11 @@ def test_claims_that_no_seed_moves_have_none_to_declare(tmp_path: Path) -> None:
     path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
     judged(path, change)
     study, ledger = read_study(path), Ledger(tmp_path / "ledger")
-    assert ["seeds" in claim for claim in declare(study, runs_of(study), ledger).claims] == [False, True, True]
+    for seeds in (3, 2):  # put right before anything is seen
+        judged(path, with_seeds(seeds))
+        study = read_study(path)
+        claims = declare(study, runs_of(study), ledger).claims
+        assert [claim.get("seeds") for claim in claims] == [None, [*range(seeds)], [*range(seeds)]]
     finish(ledger, runs_of(study))
     later = judged(path, with_seeds(3))
     assert exploratory(later) == [False, True, True]
