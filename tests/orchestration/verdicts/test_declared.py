@@ -629,6 +629,22 @@ def test_other_rows_after_a_look_are_no_declared_test(path: Path, tmp_path: Path
     assert exploratory(find(study, runs_of(study), ledger)) == [False] * 3  # what was declared
 
 
+def test_other_rows_after_a_look_are_no_declared_test_of_a_renamed_arm_either(path: Path, tmp_path: Path) -> None:
+    """Its former rows are written down under its former name, so that what was seen on them cannot be told."""
+
+    def rename(study: Study_) -> None:
+        study["arms"]["hard"] = study["arms"].pop("B1")
+        for claim in study["compare"]:
+            claim.update({role: "hard" for role in ("treatment", "control") if claim[role] == "B1"})
+
+    assert exploratory(judged(path, rename)) == [False] * 3
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    first = ledger.declared("first")
+    assert declare(study, runs_of(study, rows="d"), ledger) == first
+    finish(ledger, [run for run in runs_of(study, rows="d") if not ledger.holds(run)])
+    assert exploratory(find(study, runs_of(study, rows="d"), ledger)) == [True] * 3
+
+
 def test_rows_that_are_put_right_before_anything_is_seen_are_the_declared_ones(tmp_path: Path) -> None:
     """As of a script that failed: what one arm alone gave shows no claim. H1 has a pair by then, B2 has no run."""
     path, ledger = declared_alone(tmp_path, 2)
@@ -684,6 +700,7 @@ def test_claims_that_no_seed_moves_have_none_to_declare(tmp_path: Path) -> None:
         claims = declare(study, runs_of(study), ledger).claims
         assert [claim.get("seeds") for claim in claims] == [None, [*range(seeds)], [*range(seeds)]]
     finish(ledger, runs_of(study))
+    assert seen(study, ledger) == [True] * 3
     later = judged(path, with_seeds(3))
     assert exploratory(later) == [False, True, True]
     assert in_short(later).endswith("2 more were not declared with these seeds and rows before the runs")
