@@ -80,6 +80,57 @@ def test_the_exit_code_is_the_answer(place: Path, claim: str, code: int) -> None
     assert ask(place, claim) == code
 
 
+def test_what_nobody_declared_before_it_could_be_seen_is_not_shown(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A claim of a new study is what another study declared, or is exploratory; then it spends nothing."""
+    late = "  - {claim: late, treatment: B1-noHN, control: B0, metric: t2d/recall@10, expect: better}\n"
+    (place / "late.yaml").write_text((place / "gated.yaml").read_text() + late)
+    words = ["gate", str(place / "late.yaml"), "--ledger", str(place / "ledger")]
+    assert main([*words, "H1"]) == 0
+    assert capsys.readouterr().out.startswith("shown  H1 on ")
+    assert main([*words, "late", "--budget", "late"]) == 1
+    assert "declared after its outcome could be seen" in capsys.readouterr().out
+    assert not (place / "ledger" / ".budgets" / "late").exists()
+
+
+def test_of_several_backbones_and_of_joint_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate stays shut where one backbone does not show it; a joint claim has one answer, its parts have none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    for layers, name in enumerate(("one", "two"), 1):
+        tiny_backbone(tmp_path / name, layers=layers)
+    joint = (
+        "  - claim: both\n    all:\n"
+        "      - {claim: faster, treatment: fast, control: slow, metric: scores/loss, expect: better}\n"
+        "      - {claim: truer, treatment: fast, control: slow, metric: scores/accuracy, expect: better}\n"
+    )
+    text = OF_A_SCRIPT.replace("seeds: 4", "seeds: 8\nbackbones: [./one, ./two]") + joint
+    (tmp_path / "own.yaml").write_text(text)
+    study, ledger = read_study(tmp_path / "own.yaml"), Ledger(tmp_path / "ledger")
+    runs = planned(study, ledger).runs
+    declare(study, runs, ledger)
+
+    def told(claim: str) -> tuple[int, list[str]]:
+        code = main(["gate", "own.yaml", claim])
+        return code, [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+
+    for run in runs:
+        gain = (run.arm == "fast") * (run.backbone == "./one") + 0.01 * np.random.default_rng(run.seed).normal()
+        values = {"scores/loss": 2 - gain, "scores/accuracy": 0.5 + gain / 4}
+        if (run.arm, run.backbone) != ("fast", "./two"):
+            finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    assert told("H1") == (3, ["shown  H1 on ./one", "open  H1 on ./two"])
+    for run in planned(study, ledger).left:
+        finish(ledger, run, [Score(metric=metric, value=value) for metric, value in values.items()])
+    assert told("H1") == (1, ["shown  H1 on ./one", "not shown  H1 on ./two"])
+    assert told("both") == (1, ["shown  both on ./one", "not shown  both on ./two"])
+    assert main(["gate", "own.yaml", "truer"]) == 2
+    assert "truer is a part of both\n  accepted: both, as it was declared" in capsys.readouterr().err
+
+
 def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answers = {}
     for claim in ("H1-not", "P1", "P1", "M", "H3b"):
