@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestration.ledger.beside import reports
 from orchestration.search import shown
@@ -15,10 +16,13 @@ from orchestration.study.names import slug, typed
 from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
 from orchestration.tracking.reaching import default_uri
 from orchestration.tracking.sync import Tree, mirror
+from orchestration.tracking.write import TAG_LETTERS
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.search.trials import Searched, Trial
+
+LAYOUT = 2  # as that of entries, for those of searches alone
 
 
 def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
@@ -51,7 +55,7 @@ def _search(searched: Searched) -> Planned:
     return Planned(
         key=f"search/{slug(selection.arm)}/{selection.id}",
         kind="search",
-        digest=digest_of(shown.as_json(searched)),
+        digest=digest_of(LAYOUT, shown.as_json(searched)),
         build=partial(_search_entry, searched),
     )
 
@@ -69,9 +73,11 @@ def _search_entry(searched: Searched) -> Entry:
         "race": search.least_chance,
         **{f"space/{dimension.name}": dimension.words for dimension in selection.space},
     }
-    latest = {"points": float(len(searched.trials)), "runs_spent": float(searched.spent)}
-    if best is not None:
-        latest |= {"best_point": float(best.number)} | _means(searched, best, "best/")
+    latest = {
+        "points": float(len(searched.trials)),
+        "runs_spent": float(searched.spent),
+        "best_point": math.nan if best is None else float(best.number),
+    }
     names = [dimension.name for dimension in selection.space]
     head = ("point", *(o.metric for o in selection.objectives), "sd", "seeds", "failed", "stopped", *names)
     rows = [
@@ -90,7 +96,7 @@ def _search_entry(searched: Searched) -> Entry:
         name=f"search {selection.arm}",
         tags={"study": selection.study.name, "family": selection.study.family, "arm": selection.arm},
         params={name: str(value) for name, value in params.items()},
-        latest=latest,
+        latest=latest | _means(searched, best, "best/"),
         latest_step=searched.spent,
         files={**plots(searched), "search.json": json.dumps(shown.as_json(searched), indent=1).encode()},
         tables={"points.json": (head, rows)},
@@ -104,6 +110,7 @@ def _trial(searched: Searched, trial: Trial) -> Planned:
         key=f"trial/{slug(selection.arm)}/{selection.id}/{trial.number}",
         kind="trial",
         digest=digest_of(
+            LAYOUT,
             trial.number,
             dict(trial.point),
             scores,
@@ -124,18 +131,16 @@ def _trial_entry(searched: Searched, trial: Trial) -> Entry:
         for index, objective in enumerate(selection.objectives)
         for count, total in enumerate(accumulate(trial.values(index)), 1)
     ]
-    tags: dict[str, Any] = {
+    tags = {
         "study": selection.study.name,
         "family": selection.study.family,
         "arm": selection.arm,
         "point": str(trial.number),
         "runs": " ".join(runs),
         "best": str(_is_best(searched, trial)).lower(),
+        "failed": "; ".join(f"seed {seed}: {why}" for seed, why in trial.failed.items())[:TAG_LETTERS],
+        "stopped": "; ".join(f"seed {seed}: at step {at}" for seed, (at, _) in trial.stopped.items()),
     }
-    if trial.failed:
-        tags["failed"] = "; ".join(f"seed {seed}: {why}" for seed, why in trial.failed.items())[:5000]
-    if trial.stopped:
-        tags["stopped"] = "; ".join(f"seed {seed}: at step {at}" for seed, (at, _) in trial.stopped.items())
     return Entry(
         name=f"{selection.arm}@{trial.number}",
         status="FAILED" if trial.failed else "FINISHED",
@@ -157,8 +162,9 @@ def _is_best(searched: Searched, trial: Trial) -> bool:
     return best is not None and best.number == trial.number
 
 
-def _means(searched: Searched, trial: Trial, prefix: str) -> dict[str, float]:
-    """The mean of every objective, and the sd of the first if there are two seeds or more."""
-    objectives = searched.selection.objectives
-    found = {f"{prefix}{metric_name(o.metric)}": trial.mean(i) for i, o in enumerate(objectives) if trial.scores}
-    return found | ({f"{prefix}sd": trial.sd()} if len(trial.scores) > 1 else {})
+def _means(searched: Searched, trial: Trial | None, prefix: str) -> dict[str, float]:
+    """The mean of every objective and the sd of the first; NaN if unknown."""
+    names = [f"{prefix}{metric_name(objective.metric)}" for objective in searched.selection.objectives]
+    if trial is None:
+        return dict.fromkeys((*names, f"{prefix}sd"), math.nan)
+    return {name: trial.mean(index) for index, name in enumerate(names)} | {f"{prefix}sd": trial.sd()}

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.search.trials import Searched, Trial
@@ -29,6 +34,56 @@ def test_a_new_best_point_takes_the_mark_from_the_old_one(tmp_path: Path) -> Non
         (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
         best = client.search_runs([experiment.experiment_id], "tags.best = 'true'")
         assert [run.data.tags["point"] for run in best] == [str(len(known) - 1)]
+
+
+def test_a_point_that_failed_and_was_tried_again_is_told_as_it_is_now(tmp_path: Path) -> None:
+    """MLflow keeps what is not written anew: the reason of before, and the spread of a best point of before."""
+    from mlflow import MlflowClient
+
+    chosen, ledger, uri = selection(tmp_path), Ledger(tmp_path / "ledger"), f"sqlite:///{tmp_path}/mlflow.db"
+    objective, client = "dev/t2d/mrr", MlflowClient(tracking_uri=uri)
+
+    def shown(*trials: Trial) -> tuple[Any, Any, Any]:
+        """The search and its two points, once mirrored."""
+        track([Searched(selection=chosen, trials=trials)], ledger, uri)
+        (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
+        runs = client.search_runs([experiment.experiment_id])
+        first, second, search = sorted(runs, key=lambda run: run.data.tags.get("point", "9"))
+        return search, first, second
+
+    arm = Trial(number=0, point={"hn_margin": 0.2}, scores={100: (0.5,)}, failed={101: "loss is nan"})
+    point = Trial(number=1, point={"hn_margin": 0.3}, scores={100: (0.5,), 101: (0.7,), 102: (0.3,)})
+    search, first, second = shown(arm, point)
+    assert (first.info.status, first.data.tags["failed"]) == ("FAILED", "seed 101: loss is nan")
+    figures = {"seeds": 1, "failed_seeds": 1, "stopped_seeds": 0, objective: 0.5, f"mean/{objective}": 0.5}
+    assert figures.items() <= first.data.metrics.items()
+    assert math.isnan(first.data.metrics["sd"])
+    assert (second.info.status, second.data.tags["failed"], second.data.tags["best"]) == ("FINISHED", "", "true")
+    assert second.data.params == {"hn_margin": "0.3"}
+    assert second.data.tags["runs"].split() == [chosen.run(1, point.point, seed).id for seed in chosen.seeds]
+    assert second.data.metrics["sd"] == pytest.approx(0.2)  # .5, .7 and .3
+    means = client.get_metric_history(second.info.run_id, f"mean/{objective}")
+    assert [(one.step, one.value) for one in means] == [(1, 0.5), (2, pytest.approx(0.6)), (3, pytest.approx(0.5))]
+    told = {"points": 2, "runs_spent": 5, "best_point": 1, f"best/{objective}": 0.5, "best/sd": 0.2}
+    assert {name: search.data.metrics[name] for name in told} == pytest.approx(told)
+    files = Path(client.download_artifacts(search.info.run_id, ""))
+    table = json.loads((files / "points.json").read_text())
+    assert table["columns"] == ["point", objective, "sd", "seeds", "failed", "stopped", "temperature", "hn_margin"]
+    assert table["data"] == [
+        [1, pytest.approx(0.5), pytest.approx(0.2), 3, 0, 0, None, 0.3],
+        [0, 0.5, None, 1, 1, 0, None, 0.2],
+    ]
+
+    again = replace(arm, scores=dict.fromkeys(chosen.seeds, (0.8,)), failed={})
+    gone = replace(point, scores={100: (0.5,)}, stopped={101: (30, 0.1)})
+    search, first, second = shown(again, gone)
+    assert (first.info.status, first.data.tags["failed"], first.data.tags["best"]) == ("FINISHED", "", "true")
+    assert (first.data.metrics["failed_seeds"], first.data.metrics["sd"]) == (0, 0)
+    assert (second.data.tags["stopped"], second.data.tags["best"]) == ("seed 101: at step 30", "false")
+    told = {"best_point": 0, f"best/{objective}": 0.8, "best/sd": 0}
+    assert {name: search.data.metrics[name] for name in told} == pytest.approx(told)
+    search, *_ = shown(replace(again, failed={102: "lost"}), gone)
+    assert all(math.isnan(search.data.metrics[name]) for name in told)  # none is sound any more
 
 
 def test_an_arm_that_looks_like_a_path_stays_in_the_reports(tmp_path: Path) -> None:
