@@ -9,7 +9,9 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from math import nan
 from pathlib import Path
+from statistics import mean, stdev
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +24,17 @@ from orchestration.report import drawing, forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.glossary import Hover
 from orchestration.report.html import html
-from orchestration.report.tables import arm_cell, cost_rows, difference, each_run, figure, p_text, places_for
+from orchestration.report.tables import (
+    arm_cell,
+    arm_cells,
+    caption,
+    cost_rows,
+    difference,
+    each_run,
+    figure,
+    p_text,
+    places_for,
+)
 from orchestration.verdicts.costs import with_costs
 from orchestration.verdicts.findings import Finding, Findings
 from orchestration.verdicts.why import chain
@@ -210,6 +222,7 @@ def test_small_scores_are_no_zeros(findings: Findings) -> None:
         (0.0123, "= .012"),
         (0.0078125, "= .0078"),
         (0.00001, "< .0001"),
+        (0.0001, "= .0001"),
         (0.41, "= .410"),
         (1.0, "= 1.000"),
         (0.05, "= .050"),
@@ -374,6 +387,94 @@ def test_a_term_is_explained_where_it_first_stands(page: str) -> None:
     said = Hover()
     assert said("<b> & Holm, Holm").startswith("&lt;b&gt; &amp; <abbr title=")
     assert said("Holm") == "Holm"
+
+
+def rows_of(page: str, section: str) -> list[list[str]]:
+    """The cells of every row of a section's tables, as text."""
+    part = page.partition(f'<section id="{section}"')[2].partition("</section>")[0]
+    rows = (
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        for row in re.findall("<tr.*?</tr>", part, re.DOTALL)
+    )
+    return [[re.sub("<[^>]*>", "", cell) for cell in row] for row in rows]
+
+
+def test_the_tables_of_the_page_hold_the_figures_of_the_runs(page: str, findings: Findings) -> None:
+    head, *runs = rows_of(page, "runs")
+    assert head == ["run", "arm", "seed", "state", *findings.metrics, "seconds", "where"]
+    for cells, row in zip(runs, findings.runs, strict=True):
+        assert cells[:3] == [row.id, row.arm, "untrained" if row.seed is None else str(row.seed)]
+        figures = [f"{row.metrics[name]:.4f}" if row.metrics else "–" for name in findings.metrics]
+        assert cells[4:-1] == [*figures, "3.0" if row.metrics else "–"]
+    arms = rows_of(page, "arms")
+    for number, metric in enumerate(findings.metrics):
+        for at, arm in enumerate(findings.arms, 1):
+            values = list(findings.values(arm, BACKBONE, metric).values())
+            told = (
+                f"{mean(values):.3f} ± {stdev(values):.3f} ({len(values)})" if arm != "B0" else f"{values[0]:.3f}"
+            )
+            assert arms[1 + number][at] == told
+    places = [(metric, arm) for metric in findings.metrics for arm in findings.arms]
+    for (metric, arm), (_, told, *figures) in zip(places, arms[5:17], strict=True):
+        found = findings.values(arm, BACKBONE, metric)
+        assert told == arm
+        assert figures == [f"{found[seed]:.4f}" if seed in found else "" for seed in (None, *range(8))]
+
+
+def test_the_seeds_and_items_of_the_page_are_those_of_its_claims(page: str, findings: Findings) -> None:
+    seeds = iter([row for row in rows_of(page, "seeds") if row[0] != "seed"])
+    for finding in findings.findings:
+        for each in finding.verdict.per_seed:
+            seed, *figures = next(seeds)
+            told = [each[name] for name in ("control", "treatment", "delta")]
+            assert seed == str(each["seed"])
+            assert [nan if one == "–" else float(one) for one in figures] == pytest.approx(
+                told, abs=6e-5, nan_ok=True
+            )
+    rows, best = rows_of(page, "items"), findings.findings[0].items  # 9 that gain, one as before, 9 that lose
+    assert (rows[0][0], rows[10][0]) == ("Largest wins", "Largest losses")
+    for cells, item in zip([*rows[1:10], *rows[11:20]], [*best[:9], *best[:-10:-1]], strict=True):
+        assert cells[0] == item.item_id
+        told = (item.control, item.treatment, item.delta)
+        assert [float(cell) for cell in cells[1:]] == pytest.approx(told, abs=6e-4)
+
+
+def test_bars_of_one_metric_share_a_scale(page: str, findings: Findings) -> None:
+    """The farthest end of all stands 48 % from the middle, which is zero."""
+    bars = [
+        [float(one) for one in re.findall(r"([\d.]+)%", bar)] for bar in re.findall('class="bar".*?</span>', page)
+    ]
+    known = [one.verdict for one in findings.findings if one.verdict.ci_low is not None]
+    for (left, width, middle), verdict in zip(bars, known, strict=True):
+        of_metric = [one.verdict for one in findings.findings if one.verdict.metric == verdict.metric]
+        ends = [end for v in of_metric for end in (v.ci_low, v.ci_high, v.delta_mean, v.margin) if end is not None]
+        told = [
+            50 + 48 * end / max(map(abs, ends)) for end in (verdict.ci_low, verdict.ci_high, verdict.delta_mean)
+        ]
+        assert [left, left + width, middle] == pytest.approx(told, abs=0.11)
+
+
+def test_the_caption_tells_ranges_and_counts_claims_not_their_parts(findings: Findings) -> None:
+    first, second, *_ = findings.findings
+    plain = replace(first.verdict, group="", family_size=3, correlation=0.624, unpaired_seeds=20)
+    joint = replace(plain, claim="J", parts=2, correlation=None, unpaired_seeds=None)
+    part = replace(plain, part_of="J", correlation=0.1, unpaired_seeds=12)
+    told = [replace(first, verdict=one) for one in (plain, joint, part, part)]
+    said = caption(replace(findings, findings=tuple(told)))
+    assert said.endswith(
+        "Holm over 3 hypotheses in 2 declared comparisons; arms correlate 0.1 to 0.62 at equal seed; "
+        "pairing stands for 12 to 20 unpaired seeds an arm"
+    )
+    alone = caption(replace(findings, findings=(replace(second, verdict=replace(plain, family_size=1)),)))
+    assert "Holm" not in alone
+    assert "arms correlate 0.62 at" in alone
+
+
+def test_the_table_of_arms_is_of_compared_metrics_or_of_all(findings: Findings) -> None:
+    for claims, shown in ((findings.findings[:1], [RECALL]), ((), list(findings.metrics))):
+        head, *rows = arm_cells(replace(findings, findings=claims))
+        assert head == ("arm", *shown)
+        assert [row[0] for row in rows] == [*findings.arms]
 
 
 def test_names_are_escaped(findings: Findings) -> None:
