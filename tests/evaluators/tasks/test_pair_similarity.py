@@ -1,7 +1,10 @@
 """Pair metrics, the retrieval proxies and the look at headroom: golden numbers and a second way to each rank."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,14 +13,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from corpora.benchmarks.pairs import Pairs
-from corpora.difficulty.pairs import PairData
+from corpora.difficulty.pairs import PairData, for_selection, load_task
 from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import surface_complexity
 from evaluators.metrics.headroom import headroom, measured
 from evaluators.metrics.item_metrics import aggregate
 from evaluators.metrics.retrieval import cosine_ranks
 from evaluators.tasks import pair_similarity
-from evaluators.tasks.pair_similarity import bounded_ranks, tasks
+from evaluators.tasks.pair_similarity import PREDICTIONS, bounded_ranks, tasks
+from evaluators.tasks.task import evaluate
 from tests.pair_scores import pair_metrics
 
 
@@ -60,6 +64,29 @@ def test_retrieval_proxy_golden() -> None:
     unlike = PairTask("toy", True, split, replace(split, gold=np.full(4, 0.79)), "validation", "made up")
     asked = pair_metrics(unlike, predicted(np.arange(4.0), vectors=(GOLDEN_QUERIES, GOLDEN_VECTORS[rows])))
     assert not [score for score in asked if "restricted" in score.metric]  # none of 0.8
+
+
+def test_pair_scores_rank_as_the_vectors_that_they_are_made_of() -> None:
+    """Half of a cosine and half of a number of each pair, which stays within 0.5 of half of the cosine."""
+    split = pairs(["w", "x", "y", "z"], GOLDEN_PARTNERS, [1, 0, 1, 1])
+    task = PairTask("toy", False, split, split, "validation", "made up")
+    rows, _ = split.candidates()
+    vectors = GOLDEN_QUERIES, GOLDEN_VECTORS[rows]
+    cosines = vectors[0] @ vectors[1].T / np.outer(*(np.linalg.norm(side, axis=1) for side in vectors))
+    own = np.array([[0.9, 0.1, 0.2], [0.8, 0.7, 0.0], [0.1, 0.6, 0.4], [0.0, 0.9, 0.3]])
+
+    def figures(**said: object) -> dict[str, list[float]]:
+        found = pair_similarity.retrieval_scores(task, predicted(np.arange(4.0), **said))
+        return {score.metric.removeprefix("toy/"): score.values.tolist() for score in found}
+
+    by_cosine = figures(pair_score=lambda queries, columns: cosines[queries, columns], anchor=cosines)
+    assert by_cosine == figures(vectors=vectors)
+    both = 0.5 * (cosines + own)
+    assert [int((row >= row[at]).sum()) for row, at in zip(both, (0, 1, 0, 2), strict=True)] == [1, 1, 3, 2]
+    by_both = figures(pair_score=lambda queries, columns: both[queries, columns], anchor=0.5 * cosines, reach=0.5)
+    assert by_both["mrr"] == pytest.approx([1, 1, 1 / 3, 1 / 2])
+    assert by_both["recall@1_restricted"] == [1, 0, 0]
+    assert figures() == {}
 
 
 def test_every_metric_is_the_aggregate_of_its_items() -> None:
@@ -260,6 +287,33 @@ def test_isolated_gain_is_over_the_better_of_control_and_frozen() -> None:
     assert gain(best, middle, worst) == pytest.approx(0.2)
     assert gain(best, worst, middle) == pytest.approx(0.2)
     assert gain(middle, worst, best) == pytest.approx(-0.2)
+
+
+def test_a_search_is_measured_on_training_rows_and_all_else_on_the_others(tmp_path: Path) -> None:
+    """MRPC's file: of 540 rows the last 500 are for evaluation."""
+    (tmp_path / "MRPC").mkdir()
+    lines = "".join(f"{row % 2}\t{row}\t{row}\tleft {row}\tright {row}\n" for row in range(540))
+    (tmp_path / "MRPC" / "msr_paraphrase_train.txt").write_text("Quality\t#1 ID\t#2 ID\t#1\t#2\n" + lines)
+    data = PairData(path=str(tmp_path), tasks=("mrpc",))
+    table = tasks(data)
+    sizes = {"mrpc": 500, "dev/mrpc": len(for_selection(load_task("mrpc", data)).evaluation)}
+    draws = np.random.default_rng(4)
+
+    def read(names: Sequence[str]) -> list[Any]:
+        drawn = [(draws.random(sizes[name]), draws.random((2, sizes[name], 4))) for name in names]
+        return [(predicted(scores, vectors=vectors), predicted(scores[::-1])) for scores, vectors in drawn]
+
+    measured_on = {}
+    for task, scores in evaluate(list(table.values()), {PREDICTIONS: read}):
+        measured_on[task.name] = {int(text.split()[1]) for text in task.benchmark.load().evaluation.a}
+        assert {score.metric for score in scores} == set(task.metrics)
+    chosen = measured_on.pop("dev/similarity/mrpc")
+    assert 2 <= len(chosen) < 40
+    assert max(chosen) < 40
+    assert measured_on == {
+        f"{kind}/mrpc": set(range(40, 540)) for kind in ("similarity", "retrieval", "isolation")
+    }
+    assert table["dev/similarity/mrpc"].fingerprint != table["similarity/mrpc"].fingerprint
 
 
 def test_every_promised_metric_is_named() -> None:
