@@ -187,6 +187,18 @@ def test_a_mistake_is_told_by_line_and_field_wherever_the_study_goes(
     assert "scores.yaml" not in err  # the study that is made of the claims
 
 
+@pytest.mark.parametrize(
+    "content", ["question: why", "compare:", "compare: []", "compare: {claim: H1}", "compare: H1"]
+)
+def test_a_file_without_a_list_of_claims(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (tmp_path / "claims.yaml").write_text(content)
+    assert main(["judge", str(place / "scores.csv"), "--claims", str(tmp_path / "claims.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert said == f"{tmp_path / 'claims.yaml'}: no list of claims\n  accepted: `compare:` as in a study\n"
+
+
 def test_another_digest_than_that_of_the_claims(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--claims", str(place / "claims.yaml"), "--declared", "0" * 64]
     assert main(["judge", str(place / "scores.csv"), "--read", "stress/negate/auc=auc", *words]) == 2
@@ -392,8 +404,11 @@ def test_items_that_are_not_the_same_are_told_of_the_table(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "--treatment is missing"),
-        (["--treatment", "B1", "--control", "B0"], "--metric is missing"),
+        (
+            [],
+            r"^--treatment is missing\n  accepted: --treatment ARM --control ARM --metric METRIC, or --claims FILE",
+        ),
+        (["--treatment", "B1", "--control", "B0"], r"^--metric is missing\n  accepted: --treatment ARM"),
         (
             ["--treatment", "B2", "--control", "B0", "--metric", "t2d/recall@10"],
             r"^--treatment B2\n  accepted: B0, B1, B1-noHN",
@@ -425,6 +440,7 @@ def test_items_that_are_not_the_same_are_told_of_the_table(
         (["--declared", "0" * 64], "accepted: together with --claims FILE"),
         (["--sign", "key"], "accepted: together with --passport FILE"),
         (["--read", "x=y"], "accepted: METRIC=READING"),
+        (["--read", "=auc"], r"^--read =auc\n  accepted: METRIC=READING"),
         (["--treatment", "B1", "--claims", "c.yaml"], "accepted: one of both"),
     ],
 )

@@ -48,6 +48,26 @@ resources: {workers_per_run: 1, deepspeed: {zero_stage: 1}}
 """
 
 
+H2 = "{claim: H2, treatment: B1, control: B1-noHN, metric: t2d/recall@10, expect: equivalent, margin: 0.01}"
+PART = "{claim: a, treatment: B1, control: B0, metric: t2d/mrr, expect: better}"
+PART_TOO = "{claim: b, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
+SCRIPT = """\
+question: Does a larger x score better?
+family: command
+seeds: 2
+data: {watch: [train.py], metrics: {acc: higher}}
+train: {run: [python, train.py, "{seed}", "{x}"]}
+arms: {A: {x: 1}, B: {x: 2}}
+evaluate: [scores]
+compare:
+  - {claim: H1, treatment: B, control: A, metric: scores/acc, expect: better}
+"""
+OF_SCRIPT = (
+    "search: {space: command, arms: [A], dimensions: {x: [1, 2]}, trials: 2, seeds: [5],"
+    " objective: {metric: dev/paws/auc, mode: max, confirm: scores/acc}"
+)
+
+
 @dataclass(frozen=True)
 class Broken:
     """A study, as text or bytes, and what the message about it must hold."""
@@ -60,6 +80,12 @@ def changed(old: str, new: str, *says: str) -> Broken:
     """The good study with one thing written otherwise."""
     assert GOOD.count(old) == 1, old
     return Broken(GOOD.replace(old, new), says)
+
+
+def changed_script(old: str, new: str, *says: str) -> Broken:
+    """The study of a script with one thing written otherwise."""
+    assert SCRIPT.count(old) == 1, old
+    return Broken(SCRIPT.replace(old, new), says)
 
 
 def added(text: str, *says: str) -> Broken:
@@ -150,6 +176,13 @@ STUDIES = {
     "a margin that cannot fail": changed("margin: 0.01", "margin: 2", "compare[H2].margin = 2", "below 1: t2d/recall@10 lies between 0 and 1, so no difference is larger"),
     "an effect that cannot be": changed("expect: better}", "expect: better, min_effect: 1.0}", "compare[H1].min_effect = 1.0", "below 1: t2d/recall@10 lies between 0 and 1"),
     "an arm against itself": changed("control: B1-noHN", "control: B1", "compare[H2].control = 'B1'", "another arm than treatment"),
+    "a joint claim without a name": changed(H2, f"{{all: [{PART}, {PART_TOO}]}}", "compare[1].claim is missing", "a name for the claim"),
+    "a joint claim by a name that is taken": changed(H2, f"{{claim: H1, all: [{PART}, {PART_TOO}]}}", "compare[H1].claim = 'H1'", "a name that no other comparison has"),
+    "two parts of one name": changed(H2, f"{{claim: J, all: [{PART}, {PART}]}}", "compare[J].all[a].claim = 'a'", "a name that no other comparison has"),
+    "a part that is a word": changed(H2, f"{{claim: J, all: [{PART}, b]}}", "compare[J].all[1] = 'b'", "a mapping"),
+    "a part with a slip": changed(H2, f"{{claim: J, all: [{PART}, {PART_TOO.replace('better', 'beter')}]}}", "compare[J].all[b].expect = 'beter'", "(did you mean better?)"),
+    "a field of a difference in a joint claim": changed(H2, f"{{claim: J, metric: t2d/mrr, all: [{PART}, {PART_TOO}]}}", "compare[J].metric = 't2d/mrr'", "accepted: claim, at_least, family, all\n"),
+    "on no part": changed(H2, f"{{claim: J, at_least: 0, all: [{PART}, {PART_TOO}]}}", "compare[J].at_least = 0", "a whole number from 1"),
     "a claim twice": changed("claim: H2", "claim: H1", ":14: compare[H1].claim = 'H1'", "a name that no other comparison has"),
     "no claim": changed("claim: H1, ", "", "compare[0].claim is missing", "a name for the claim"),
     "a comparison that is a word": changed("  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}", "  - B1 > B0", "compare[0] = 'B1 > B0'", "a mapping"),
@@ -157,6 +190,7 @@ STUDIES = {
     "twin arms": changed("{hard_negatives: false}", "{hard_negatives: true}", ":10: arms.B1-noHN is the same recipe as arms.B1"),
     # seeds, search, resources
     "no seeds": changed("seeds: 8", "seeds: 0", ":4: seeds = 0", "a whole number from 1"),
+    "a list of no seeds": changed("seeds: 8", "seeds: []", ":4: seeds = []", "at least one seed"),
     "seeds as true": changed("seeds: 8", "seeds: true", "seeds = true", "a whole number from 1"),
     "seeds without a digit": changed("seeds: 8", "seeds: 0b_", ":4: seeds = '0b_'", "a whole number from 1"),
     "a rate without a digit": changed("2.0e-5", "-0x_", ":6: train.learning_rate = '-0x_'", "a number above 0"),
@@ -207,6 +241,8 @@ STUDIES = {
     "the grid of a paper without one": changed("{hn_margin: {low: 0.1, high: 0.3}, temperature: all}", "paper", "search.dimensions = 'paper'", "no grid of a paper is known here"),
     "a search in which nothing moves an arm": Broken(GOOD.replace("arms: [B1]", "arms: [B1, B1-noHN]").replace(", temperature: all", ""), ("search.dimensions = {hn_margin: {low: 0.1, high: 0.3}}", "at least one setting that matters for B1-noHN")),
     "a search in groups of its own": changed("workers_per_run: 1", "launcher: train", "resources.launcher = 'train'", "auto or pool with a search"),
+    "a stop within a command": changed_script("seeds: 2", f"seeds: 2\n{OF_SCRIPT}, stop_early: {{rule: median, at: [1]}}}}", "search.stop_early = {rule: median, at: [1]}", "nothing looks into a command"),
+    "a stack of commands": changed_script("seeds: 2", "seeds: 2\nresources: {runs_per_stack: 2}", "resources.runs_per_stack = 2", "1: runs of this family train one by one"),
     "a stop within a stack": Broken((ROOT / "studies" / "difficulty_search.yaml").read_text() + "  stop_early: {rule: median, at: [50]}\n", ("search.stop_early = {rule: median, at: [50]}", "its runs train as one stack")),
     "no trial": changed("trials: 4", "trials: 0", "search.trials = 0", "a whole number from 1"),
     "an unknown ZeRO stage": changed("zero_stage: 1", "zero_stage: 4", "resources.deepspeed.zero_stage = 4", "from 0 up to 3"),
