@@ -179,7 +179,7 @@ def _plain(value: Any) -> bool:
 def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
     """The dimension as a study wants it: "all" of it, the grid of the "paper", {low, high}, or a list of values.
 
-    ValueError says what would be accepted.
+    Of the paper's grid it keeps what lies within. ValueError says what would be accepted.
     """
     if wanted == "all":
         return dimension
@@ -200,9 +200,11 @@ def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
         low, high = (kind(wanted.get(end, getattr(dimension, end))) for end in ("low", "high"))
         if low >= high:
             raise ValueError("low below high")
-        return replace(dimension, low=low, high=high)
-    choices = tuple(_as_declared(dimension, value) for value in values)
-    return replace(dimension, choices=choices, low=None, high=None, log=False)
+        found = replace(dimension, low=low, high=high, paper=())
+    else:
+        choices = tuple(_as_declared(dimension, value) for value in values)
+        found = replace(dimension, choices=choices, low=None, high=None, log=False, paper=())
+    return replace(found, paper=tuple(filter(found.holds, dimension.paper)))
 
 
 def _as_declared(dimension: Dimension, value: Any) -> Any:
