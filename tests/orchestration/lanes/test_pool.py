@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestration.lanes.events import Event, RunFailed, Waiting
+from evaluators.metrics.scores import Score
+from orchestration.lanes.bodies import Problem
+from orchestration.lanes.events import Event, RunFailed, RunFinished, Waiting
+from orchestration.lanes.lane import LaneState, Lease
 from orchestration.lanes.pooled import pool as pools
 from orchestration.lanes.pooled import slots
 from orchestration.lanes.pooled.pool import Pool
+from orchestration.lanes.pooled.queued import Queued, due
 from orchestration.lanes.pooled.slots import START_TRIES
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
 from tests.finished_study import make_run
+from tests.results import results
 from tests.simulated_lanes import SimulatedKind, without_ray
 
 
@@ -141,3 +149,80 @@ def test_a_ledger_that_lanes_do_not_share_is_told_of(tmp_path: Path) -> None:
     elsewhere = _Elsewhere(str(tmp_path / "there"))
     with pool_of(elsewhere, tmp_path / "here") as (pool, _), pytest.raises(StudyError, match=said):
         pool.run(jobs(1), lanes=1, tries=2)
+
+
+class _Fated(SimulatedKind):
+    """Its lanes do with each attempt of a run, by its seed, what stands there in turn; after that they finish it.
+
+    staged: how many of its results reach the ledger. ends: how the work ends then. asked: entries, by each attempt.
+    """
+
+    def __init__(self, fates: dict[int, list[tuple[int, str]]]) -> None:
+        super().__init__(0.0)
+        self.fates, self.asked = fates, dict[int, list[int]]()
+
+    def start(self, url: str) -> Any:
+        actor, ledger = super().start(url), Ledger(url)
+
+        def work(answer: Any, lease: Lease) -> None:
+            staged, problems = dict[tuple[str, int], float](), dict[str, str]()
+            for run in lease.job.runs:
+                seed, attempt = run.seed or 0, lease.attempts[run.id]
+                self.asked.setdefault(seed, []).append(len(run.entries))
+                count, ends = self.fates[seed].pop(0) if self.fates.get(seed) else (99, "")
+                made = results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks])
+                for result in islice((one for one in made if not ledger.has(one.entry)), count):
+                    ledger.stage(result, attempt)
+                    staged[result.entry, attempt] = 1.0
+                problems |= {run.id: ends} if ends else {}
+            if "dies" in problems.values():
+                answer.give(RuntimeError("the actor died"))
+                return
+            apart = {
+                run: Problem(message=ends, traceback="", final=ends == "for good")
+                for run, ends in problems.items()
+            }
+            whole = Problem(message="some failed", traceback="", final=False, apart=apart) if apart else None
+            answer.give(LaneState(staged=staged, problem=whole))
+
+        actor.work._act = work
+        return actor
+
+
+def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Path) -> None:
+    """Two tries each. What was staged before the end counts, and the next attempt owes only the rest."""
+    fates = {
+        1: [(0, "raises")],
+        2: [(2, "raises"), (0, "raises")],
+        3: [(0, "for good")],
+        4: [(2, "dies")],  # with its training and one task in the ledger
+        5: [(99, "raises")],  # when all was done
+        7: [(0, "raises")],  # of a stack with 6, which ends well
+    }
+    work = [*jobs(6), Job(runs=(make_run("B1", 6), make_run("B1", 7)))]
+    runs = {run.id: run for job in work for run in job.runs}
+    kind = _Fated(fates)
+    with pool_of(kind, tmp_path) as (pool, told):
+        outcome = pool.run(work, lanes=2, tries=2)
+        ledger = pool.ledger
+    assert sorted(runs[one].seed or 0 for one in outcome.finished) == [0, 1, 4, 5, 6, 7]
+    assert {runs[one].seed: failure.error for one, failure in outcome.failed.items()} == {
+        2: "raises",
+        3: "for good",
+    }
+    assert {one for one, run in runs.items() if ledger.holds(run)} == {*outcome.finished}
+    assert ledger.failed().keys() == outcome.failed.keys()
+    entries = 1 + len(make_run("B1", 0).tasks)
+    once, twice, less = [entries], [entries, entries], [entries, entries - 1]
+    assert kind.asked == {0: once, 1: twice, 2: less, 3: once, 4: less, 5: once, 6: once, 7: twice}
+    retried = [(event.run.seed, event.retrying) for event in told if isinstance(event, RunFailed)]
+    assert sorted(retried) == [(1, True), (2, False), (2, True), (3, False), (4, True), (7, True)]
+    assert sorted(event.run.seed or 0 for event in told if isinstance(event, RunFinished)) == [0, 1, 4, 5, 6, 7]
+
+
+def test_a_job_that_is_not_due_lets_others_pass() -> None:
+    later, now = (
+        Queued(job.runs, 1, not_before) for job, not_before in zip(jobs(2), (math.inf, 0.0), strict=True)
+    )
+    queue = deque([later, now])
+    assert (due(queue), due(queue), [*queue]) == (now, None, [later])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import time
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
 from orchestration.lanes.events import Preparing, RunFailed, RunFinished, RunMoved, RunStarted
 from orchestration.lanes.progress import Watch, duration
+from orchestration.lanes.waits import Stillness
 from orchestration.study.run import Run
 from trainers.engine.world import Progress
 
@@ -70,6 +72,59 @@ def test_the_line_that_moves_fits_every_terminal(width: int, doing: str) -> None
     assert ("412 sentences/s" in line) == (width >= 60)
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(44.6, "45 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
+def test_what_failed_is_done_with_unless_it_is_tried_again() -> None:
+    """Half of its steps count no more when it begins anew."""
+    said = io.StringIO()
+    watch, half = Watch(4, said), Progress(step=50, steps=100, loss=1.0)
+    for retrying, state in ((True, "0/4 runs  0 %  "), (False, "0/4 runs  25 %  ")):
+        watch(RunStarted(run=RUN, lane=0, attempt=1))
+        assert watch.state().startswith("0/4 runs  0 %  ")
+        watch(RunMoved(run=RUN, progress=half))
+        assert watch.state().startswith("0/4 runs  12 %  ")
+        watch(RunFailed(run=RUN, message="lost", retrying=retrying))
+        assert (
+            said.getvalue()
+            .splitlines()[-1]
+            .startswith(f"lex, seed 3: lost{'; trying again' * retrying}   [{state}")
+        )
+
+
+def test_runs_of_a_stack_move_together_and_other_lanes_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    watch, runs = Watch(4, io.StringIO()), [replace(RUN, seed=seed) for seed in range(3)]
+    for run, lane in zip(runs, (0, 0, 1), strict=True):
+        watch(RunStarted(run=run, lane=lane, attempt=1))
+        now[0] += 10
+    watch(RunMoved(run=runs[0], progress=Progress(step=50, steps=100, loss=1.0, sentences_per_second=400)))
+    watch(RunMoved(run=runs[2], progress=Progress(step=60, steps=100, loss=1.0, sentences_per_second=12)))
+    assert watch.state() == "0/4 runs  40 %  412 sentences/s  45 s left"  # 2 * .5 + .6 of 4, in 30 s
+    watch(RunFinished(run=runs[2], seconds=1.0))
+    assert watch.state() == "1/4 runs  50 %  400 sentences/s  30 s left"
+    with watch.awaiting(4):
+        assert watch.state() == "1/8 runs  25 %  400 sentences/s  1 min 30 s left"
+
+
+def test_stillness_counts_neither_news_nor_the_sleep_of_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    still, heard = Stillness(), []
+    for gone, words in ((0, "a"), (1, "a"), (2, "a"), (3600, "a"), (1, "b"), (1, "b"), (3, "b")):
+        now[0] += gone
+        heard.append((still.hear(words), still.worth_a_word(6.0)))
+    assert heard == [(0, False), (1, False), (3, True), (6, False), (0, False), (1, False), (4, True)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (44.6, "45 s"),
+        (59.6, "1 min 0 s"),
+        (200, "3 min 20 s"),
+        (3599, "59 min 59 s"),
+        (3600, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
+)
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
