@@ -44,6 +44,8 @@ def scores_of_items(prefix: str, of: AbsTask, split: str, subset: str, predictio
         return _of_translations(metric, rows, predictions)
     if isinstance(of, kinds.AbsTaskRetrieval):
         return _of_queries(metric, of, rows, predictions)
+    if isinstance(of, kinds.AbsTaskMultilabelClassification):
+        return []
     if isinstance(of, kinds.AbsTaskClassification) and main == "accuracy" and not of.is_cross_validation:
         return _of_rows(metric, rows[of.input_column_name], np.array(rows[of.label_column_name]), predictions)
     return []
@@ -117,9 +119,7 @@ def _pairs_of_classes(of: Any, rows: Any) -> Pairs:
 def _of_rows(
     metric: str, texts: Sequence[str], labels: np.ndarray, predictions: Sequence[Sequence[Any]]
 ) -> list[Score]:
-    """The accuracy, from the class that each classifier predicts for each row; [] if rows have several classes."""
-    if labels.ndim != 1:
-        return []
+    """The accuracy, from the class that each classifier predicts for each row."""
     right = np.mean([np.array(classes) == labels for classes in predictions], axis=0)
     score = score_of_items(metric, "mean", *text_items(texts), right)
     return [replace(score, taken_for=_mistaken_for(labels, predictions))]

@@ -45,6 +45,8 @@ def write(root: Path) -> Path:
     _repository(root / "sprintduplicatequestions-pairclassification", {"default": {"test": like}})
     train, test = ([{"text": text, "label": label} for text, label in rows] for rows in (CLASSES, TESTED))
     _repository(root / "mteb" / "banking77", {"default": {"train": train, "test": test}})
+    several = [{"text": text, "label": [label, 2] if "a" in text else [label]} for text, label in CLASSES]
+    _repository(root / "mteb" / "CEDRClassification", {"default": {"train": several, "test": several[:5]}})
     _repository(
         root / "mteb" / "NanoArguAnaRetrieval",
         {
