@@ -102,6 +102,9 @@ def test_random_points_can_be_built_and_move_only_what_matters(family: str) -> N
         {"low": 0.5, "high": 0.5},
         {"low": 0.0, "high": 1.0, "log": True},
         {"low": 1, "choices": (2,)},
+        {"log": True, "choices": (2,)},
+        {"low": 0.1, "high": 1.0, "paper": (0.5, 2.0)},
+        {"choices": (1, 2), "paper": (3,)},
     ],
 )
 def test_a_dimension_that_cannot_be_drawn_from_is_refused(wrong: dict[str, Any]) -> None:
@@ -120,6 +123,12 @@ def test_a_dimension_that_cannot_be_drawn_from_is_refused(wrong: dict[str, Any])
         {"low": 0, "high": 10**400},
         {"low": False, "high": 2},
         {"low": "a", "high": "b"},
+        {"low": 0.0, "high": 1.0, "log": True},
+        {"low": 1.0, "high": 2.0, "log": 1},
+        {"low": 1.0, "high": 1.0},
+        {"low": 2.0, "high": 1.0},
+        {"low": 1.0},
+        {"low": 1.0, "high": 2.0, "step": 0.1},
         [0.2, math.nan],
         [0.2, math.inf],
         [10**400],
