@@ -91,7 +91,7 @@ def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:
     if growing and can_decide:
         level = level_of_t(n, Sequential().tau2, level)
     effect = difference = None
-    if (n >= 2 and (can_decide or not growing)) or (not trained and crossed):
+    if (n >= 2 and can_decide) or (not trained and crossed):
         seeds = n if trained else math.inf
         difference = None if noise is None else smallest_effect(seeds, level, noise=noise)
         effect = None if crossed else smallest_effect(seeds, level)

@@ -105,7 +105,7 @@ def _of_pairs(claim: Claim, pairs: PairedSeeds, trained: bool, items: bool) -> S
         noise=noise,
         whence=(f"{source}, items included" if noise.groups and trained else source,),
         observed=float(pairs.deltas.mean()),
-        correlation=None if constant or len(pairs.seeds) < ENOUGH_PAIRS else _correlation(pairs),
+        correlation=None if constant else _correlation(pairs),
     )
 
 

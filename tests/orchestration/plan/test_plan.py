@@ -11,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 from evaluators.metrics.scores import Aggregate
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores
+from evaluators.significance.power import Noise, smallest_effect
 from orchestration.commands.plan_words import rows_words
 from orchestration.families.contract import RowsOf
 from orchestration.ledger.failures import Failure
@@ -265,6 +268,8 @@ def test_one_seed_shows_nothing(load: Load) -> None:
     (reach,) = reachability(plan(one_claim(load, "1"), FACTS))
     assert (reach.test, reach.smallest_p, reach.smallest_effect) == ("none", 1.0, None)
     assert not reach.can_decide
+    claim = "{claim: H, treatment: B1, control: B0, metric: t2d/mrr, expect: equivalent, margin: 0.1}"
+    assert reachability(plan(one_claim(load, "1", claim), FACTS))[0].test == "none"
 
 
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
@@ -350,6 +355,46 @@ def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
     assert reach.smallest_difference > 1.2 * blind.smallest_difference  # type: ignore[operator]
     assert reach.seeds_for_margin == 4 + (verdict.k_more or 0) or verdict.verdict == "equivalent"
     assert "200 items" in describe(planned, reaches=[reach])
+
+
+def test_items_count_where_the_verdict_counts_them(load: Load) -> None:
+    """Not in a claim about this test set, nor while seeds are added. With them no sign-flip test is spoken of."""
+    items = np.random.default_rng(0).normal(0.5, 0.3, (2, 4, 200))
+    look = seen(*items.mean(2).tolist(), items)
+    for seeds, scope, expected in (("5", "task", 200), ("5", "test_set", 0), ("{start: 4, max: 9}", "task", 0)):
+        claim = f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better, scope: {scope}}}"
+        (reach,) = reachability(plan(one_claim(load, seeds, claim), FACTS), look)
+        assert reach.items == expected
+        assert ("sign-flip" in " ".join(reach.warnings)) == (seeds == "5" and not expected)
+
+
+def test_two_untrained_arms_are_a_t_test_of_their_items(load: Load) -> None:
+    """Without noise of seeds: statsmodels' power of a paired t test over 40 items."""
+    text = STUDY.replace("B1: {hard_negatives: true}", "B1: {train: false, readout: weighted}")
+    text = text.replace("[small, large]", "[small]").split("  - {claim: H3")[0]
+    rng = np.random.default_rng(0)
+    items = np.repeat(rng.normal(0.5, 0.3, (2, 1, 40)), 2, axis=1)
+    text += "  - {claim: H2, treatment: B1, control: B0, metric: t2d/mrr, expect: equivalent, margin: 0.5, family: x}\n"
+    reach, alike = reachability(plan(load(text), FACTS), seen(*items.mean(2).tolist(), items))
+    deltas = items[0, 0] - items[1, 0]
+    effect = TTestPower().solve_power(nobs=40, alpha=0.05, power=0.8)
+    assert reach.items == 40
+    assert reach.smallest_difference == pytest.approx(effect * deltas.std(ddof=1), rel=1e-3)
+    assert (reach.smallest_effect, reach.correlation) == (None, None)
+    assert (alike.smallest_difference, alike.seeds_for_margin) == (reach.smallest_difference, None)
+
+
+def test_a_guess_of_items_has_the_freedom_of_the_rarer_class(load: Load) -> None:
+    empty = PairedSeeds(seeds=(), treatment=(), control=())
+    differences = []
+    for rarest in (3, 200):
+        sample = Sample(arm="B0", score=0.5, groups=400, rarest=rarest, aggregate="auc")
+        look = lambda claim, sample=sample: SeenPairs(pairs=empty, sample=sample)  # noqa: E731
+        (reach,) = reachability(plan(one_claim(load, "8"), FACTS), look)
+        noise = Noise(sd=0.0084, item=0.025, groups=400, item_df=rarest - 1)  # .5 · .5 / 400 = .025²
+        assert reach.smallest_difference == pytest.approx(smallest_effect(8, noise=noise))
+        differences.append(reach.smallest_difference)
+    assert differences[0] > 1.3 * differences[1]  # t(.975, 2) = 4.30
 
 
 def test_a_margin_that_the_items_keep_open_is_said(load: Load) -> None:
@@ -443,6 +488,26 @@ def test_a_margin_needs_its_seeds(load: Load) -> None:
         for seeds, warned in ((needed - 1, True), (needed, False)):
             (reach,) = reachability(plan(one_claim(load, str(seeds), claim), FACTS))
             assert any("it takes" in warning for warning in reach.warnings) == warned
+    tiny = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: 0.00001}"
+    (reach,) = reachability(plan(one_claim(load, "8", tiny), FACTS))
+    assert (reach.seeds_for_margin, reach.on_margin) == (10_000, "the margin takes 10,000 seeds")
+
+
+def test_a_margin_needs_more_seeds_among_several_claims(load: Load) -> None:
+    """By the power of TOST at no true difference, E[(2Φ(√n·margin/sd - t·√(V/ν)) - 1)₊], over draws of V."""
+    sd = 0.0084 * math.sqrt(2)
+    claim = (
+        f"{{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: equivalent, margin: {sd:.12f}}}"
+    )
+    (reach,) = reachability(plan(one_claim(load, "8", claim), FACTS), None, {None: 4})
+
+    def power(n: int) -> float:
+        share = stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, n - 1) / (n - 1)
+        inner = 2 * stats.norm.cdf(math.sqrt(n) - stats.t.ppf(1 - 0.05 / 5, n - 1) * np.sqrt(share)) - 1
+        return float(np.maximum(inner, 0).mean())
+
+    assert reach.claims == 5
+    assert reach.seeds_for_margin == next(n for n in range(2, 100) if power(n) >= 0.8)
 
 
 def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
@@ -456,6 +521,11 @@ def test_growing_seeds_are_judged_by_the_e_process(load: Load) -> None:
     (few,) = reachability(plan(one_claim(load, "{start: 2, max: 3}"), FACTS))
     assert (few.can_decide, few.smallest_effect, few.smallest_difference) == (False, None, None)
     assert few.warnings[0].endswith("nothing can be decided; raise seeds.max")
+    asked = plan(one_claim(load, "{start: 2, max: 4}"), FACTS)  # E = (1 + 4 · 2)^1.5 = 27 at most
+    assert reachability(asked)[0].warnings == ()
+    (several,) = reachability(asked, None, {None: 1})
+    assert (several.can_decide, several.smallest_p) == (False, pytest.approx(1 / 27))
+    assert "p = 0.037, or 0.074 over 2 claims: nothing can be decided" in several.warnings[0]
     (many,) = reachability(plan(one_claim(load, "{start: 4, max: 300}"), FACTS))
     assert 0 < (many.smallest_effect or 0) < (growing.smallest_effect or 0)
 
