@@ -83,7 +83,7 @@ def test_other_errors_may_pass(act: Callable[[], Any]) -> None:
 
 
 def test_what_was_trained_at_once_shares_its_cost() -> None:
-    """Two runs at once, then one alone, each scored."""
+    """Two runs at once, then one alone, each scored; then two more at once, whose training is their own."""
     run = make_run("B1", 0)
     spent = iter(
         [
@@ -91,6 +91,8 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
             *({"seconds": seconds} for seconds in (1.0, 0.5, 1.0)),
             {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
             {"seconds": 1.0},
+            {"seconds": 10.0},
+            {"seconds": 0.5},
         ]
     )
 
@@ -99,7 +101,9 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
             return next(spent)
 
     together, alone, score = Trained(run=run, share=0.5), Trained(run=run), Scored(run=run, task="t2d", scores=[])
-    found = metered(iter([together, score, together, score, alone, score]), Counter("cpu", "fp32"))
+    found = metered(
+        iter([together, score, together, score, alone, score, together, together]), Counter("cpu", "fp32")
+    )
     assert [one.cost for one in found] == [
         {"seconds": 3.0, "flops": 4.0, "flops_per_second": 2.0},
         {"seconds": 1.0},
@@ -107,6 +111,8 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
         {"seconds": 1.0},
         {"seconds": 3.0, "flops": 9.0, "flops_per_second": 3.0},
         {"seconds": 1.0},
+        {"seconds": 5.0},
+        {"seconds": 5.5},
     ]
 
 
@@ -175,6 +181,17 @@ def test_a_damaged_model_fails_its_own_run_alone(
     assert damaged.final
     assert f"{runs[1].id}/model/weights: it is not as the run wrote it" in damaged.message
     assert said is None or (other.message, other.final) == (said, False)
+
+
+def test_of_models_that_are_all_damaged_each_is_told_by_itself(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path), [make_run("B1", seed) for seed in range(2)]
+    for run in runs:
+        finish(ledger, run, save_model=write_model)
+        (tmp_path / run.id / "model/weights").write_bytes(b"other")
+    both = met(lambda: with_models(Job(runs=tuple(runs)), ledger))
+    for run, told in ((runs[0], met(lambda: with_models(Job(runs=(runs[0],)), ledger))), (runs[1], both)):
+        assert f"{run.id}/model/weights: it is not as the run wrote it" in told.of(run.id).message
+        assert told.of(run.id).final
 
 
 def test_a_store_that_does_not_answer_for_a_model_is_no_fault_of_its_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import uuid
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ def jobs(count: int, first: int = 0) -> list[Job]:
 
 
 @contextmanager
-def pool_of(kind: Any, folder: Path, *, growing: bool = False) -> Iterator[tuple[Pool, list[Event]]]:
+def pool_of(kind: Any, folder: str | Path, *, growing: bool = False) -> Iterator[tuple[Pool, list[Event]]]:
     ledger, told, stop = Ledger(folder), list[Event](), threading.Event()
     with ledger.drive("study"), without_ray():
         yield (
@@ -152,9 +153,9 @@ def test_a_ledger_that_lanes_do_not_share_is_told_of(tmp_path: Path) -> None:
 
 
 class _Fated(SimulatedKind):
-    """Its lanes do with each attempt of a run, by its seed, what stands there in turn; after that they finish it.
+    """Its lanes do with each attempt of a run what `fates` has in turn for its seed; after that they finish it.
 
-    staged: how many of its results reach the ledger. ends: how the work ends then. asked: entries, by each attempt.
+    A fate: how many of its results are staged, and how the work ends then. asked: how many entries each attempt owed.
     """
 
     def __init__(self, fates: dict[int, list[tuple[int, str]]]) -> None:
@@ -189,11 +190,13 @@ class _Fated(SimulatedKind):
         return actor
 
 
-def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Path) -> None:
-    """Two tries each. What was staged before the end counts, and the next attempt owes only the rest."""
+@pytest.mark.parametrize("remote", [False, True])
+def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Path, remote: bool) -> None:
+    """Three tries each. What was staged before the end counts, and the next attempt owes only the rest; also where
+    the ledger answers while lanes go on."""
     fates = {
         1: [(0, "raises")],
-        2: [(2, "raises"), (0, "raises")],
+        2: [(2, "raises"), (0, "raises"), (0, "raises")],
         3: [(0, "for good")],
         4: [(2, "dies")],  # with its training and one task in the ledger
         5: [(99, "raises")],  # when all was done
@@ -202,8 +205,8 @@ def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Pa
     work = [*jobs(6), Job(runs=(make_run("B1", 6), make_run("B1", 7)))]
     runs = {run.id: run for job in work for run in job.runs}
     kind = _Fated(fates)
-    with pool_of(kind, tmp_path) as (pool, told):
-        outcome = pool.run(work, lanes=2, tries=2)
+    with pool_of(kind, f"memory://{uuid.uuid4().hex}" if remote else tmp_path) as (pool, told):
+        outcome = pool.run(work, lanes=2, tries=3)
         ledger = pool.ledger
     assert sorted(runs[one].seed or 0 for one in outcome.finished) == [0, 1, 4, 5, 6, 7]
     assert {runs[one].seed: failure.error for one, failure in outcome.failed.items()} == {
@@ -211,12 +214,14 @@ def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Pa
         3: "for good",
     }
     assert {one for one, run in runs.items() if ledger.holds(run)} == {*outcome.finished}
-    assert ledger.failed().keys() == outcome.failed.keys()
+    assert {one: failure.final for one, failure in ledger.failed().items()} == {
+        one: runs[one].seed == 3 for one in outcome.failed
+    }
     entries = 1 + len(make_run("B1", 0).tasks)
     once, twice, less = [entries], [entries, entries], [entries, entries - 1]
-    assert kind.asked == {0: once, 1: twice, 2: less, 3: once, 4: less, 5: once, 6: once, 7: twice}
+    assert kind.asked == {0: once, 1: twice, 2: [*less, entries - 1], 3: once, 4: less, 5: once, 6: once, 7: twice}
     retried = [(event.run.seed, event.retrying) for event in told if isinstance(event, RunFailed)]
-    assert sorted(retried) == [(1, True), (2, False), (2, True), (3, False), (4, True), (7, True)]
+    assert sorted(retried) == [(1, True), (2, False), (2, True), (2, True), (3, False), (4, True), (7, True)]
     assert sorted(event.run.seed or 0 for event in told if isinstance(event, RunFinished)) == [0, 1, 4, 5, 6, 7]
 
 
