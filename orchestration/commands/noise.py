@@ -84,10 +84,11 @@ def _metric(study: Study, arm: str, asked: str | None) -> str:
         if not claimed:
             raise StudyError(f"{study.path}: no claim on {arm}\n  accepted: --metric METRIC")
         return claimed[0]
+    from evaluators.tasks.figures import is_each
     from evaluators.tasks.task import metric_names, named
 
     known = metric_names(named(family(study.family).tasks(study.data), study.evaluate))
-    if not all(figure in known for figure in study.figures_of(asked)):
+    if is_each(asked) or not all(figure in known for figure in study.figures_of(asked)):
         raise StudyError(f"--metric {asked}\n  accepted: {', '.join(known)}")
     return asked
 

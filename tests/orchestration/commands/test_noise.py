@@ -162,6 +162,19 @@ def test_what_cannot_be_asked_is_said(
     assert said in capsys.readouterr().err
 
 
+def test_each_of_several_figures_is_no_metric_to_ask_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_small_wordnet(tmp_path / "wordnet")
+    tiny_backbone(tmp_path / "tiny", layers=1)
+    each = "each(t2d/mrr, t2d/recall@10)"
+    text = REAL.format(place=tmp_path).replace("metric: t2d/mrr", f'metric: "{each}"')
+    (tmp_path / "real.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["noise", "real.yaml", "B1", "--metric", each]) == 2
+    assert f"--metric {each}\n  accepted: t2d/" in capsys.readouterr().err
+
+
 def test_more_streams_than_levels_are_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
