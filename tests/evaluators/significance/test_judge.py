@@ -1,4 +1,4 @@
-"""Verdicts from outside: the rows of the decision table, its edge cases, families, words and records."""
+"""Verdicts from outside: the rows of the decision table, its edge cases, hypotheses, records and words."""
 
 import json
 import math
@@ -9,82 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
-from evaluators.significance.claims import Claim, Joint
+from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.decision import decide, said_p
 from evaluators.significance.evidence import Rules, gather
-from evaluators.significance.item_tests import steiger
-from evaluators.significance.judge import family_digest, judge
-from evaluators.significance.paired_items import ItemScores, ItemsError, ItemSum, align_items
+from evaluators.significance.judge import judge
 from evaluators.significance.sequential import Sequential
 from evaluators.significance.verdict import Verdict, record
+from tests.paired_claims import DELTAS, EIGHT, claim, grown, mean_items, paired, verdict, with_items
 
-BASE = (
-    0.61,
-    0.62,
-    0.6,
-    0.63,
-    0.64,
-    0.615,
-    0.605,
-    0.59,
-    0.6,
-    0.61,
-    0.625,
-    0.585,
-    0.615,
-    0.6,
-    0.63,
-    0.62,
-    0.61,
-    0.6,
-    0.59,
-    0.6,
-)
-DELTAS = [0.6, 0.2, 0.9, -0.1, 0.4, 0.7, 0.3, 0.5, 0.35, 0.8, 0.1, 0.45]
-EIGHT = [0.6, 0.2, 0.9, -0.1, 0.4, 0.7, 0.3, 0.5]
-
-
-def claim(expect: str = "better", name: str = "H1", **declared: object) -> Claim:
-    return Claim(claim=name, treatment="A", control="B", metric="score", expect=expect, **declared)  # type: ignore[arg-type]
-
-
-def paired(deltas: list[float] | np.ndarray, **more: object) -> PairedSeeds:
-    control = BASE[: len(deltas)]
-    treatment = tuple(float(c + d) for c, d in zip(control, deltas, strict=True))
-    return PairedSeeds(seeds=tuple(range(len(deltas))), treatment=treatment, control=control, **more)  # type: ignore[arg-type]
-
-
-def verdict(deltas: list[float] | np.ndarray, expect: str = "better", **declared: object) -> Verdict:
-    return judge([(claim(expect, **declared), paired(deltas))])[0]
-
-
-def mean_items(
-    n: int, m: int, *, seed_sd: float, item_sd: float, noise: float, effect: float = 0.0, seed: int = 0
-) -> PairedSeeds:
-    """Item scores whose treatment minus control is effect + seed effect + item effect + residual."""
-    rng = np.random.default_rng(seed)
-    delta = effect + rng.normal(0, seed_sd, (n, 1)) + rng.normal(0, item_sd, m) + rng.normal(0, noise, (n, m))
-    control = rng.normal(0.5, 0.1, (n, m))
-    return with_items(delta + control, control)
-
-
-def with_items(
-    treatment: np.ndarray, control: np.ndarray, kind: str = "mean", gold: np.ndarray | None = None
-) -> PairedSeeds:
-    from evaluators.metrics.item_metrics import aggregate
-
-    ids = tuple(map(str, range(treatment.shape[1])))
-    items = ItemScores(
-        aggregate=kind, treatment=treatment, control=control, gold=gold, item_ids=ids, group_ids=ids
-    )  # type: ignore[arg-type]
-    scores = [tuple(aggregate(items.aggregate, row, gold) for row in rows) for rows in (treatment, control)]
-    return PairedSeeds(seeds=tuple(range(len(treatment))), treatment=scores[0], control=scores[1], items=items)
-
-
-# --- worked verdicts -------------------------------------------------------------------------------------------
+# --- worked verdicts ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,7 +66,7 @@ def test_eight_seeds_in_a_family_of_five_take_the_t_test():
     assert "Holm 0.0268 of 5" in found.sentence
 
 
-# --- edge cases ------------------------------------------------------------------------------------------------
+# --- edge cases -----------------------------------------------------------------------------------------------------
 
 
 def test_identical_results_are_a_sign_that_the_arms_do_not_differ():
@@ -223,7 +158,7 @@ def test_selected_seeds_never_confirm():
         assert found.p < 0.01  # type: ignore[operator]
 
 
-# --- hypotheses ------------------------------------------------------------------------------------------------
+# --- hypotheses -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -280,348 +215,8 @@ def test_advice_for_equivalence_uses_the_power_of_equivalence():
     assert found.words.startswith("undecided: needs about 7 more seeds (up to ")
 
 
-# --- items -----------------------------------------------------------------------------------------------------
+# --- one question, one answer ---------------------------------------------------------------------------------------
 
-
-def test_items_widen_the_claim_to_the_task():
-    pairs = mean_items(5, 400, seed_sd=0.01, item_sd=0.3, noise=0.1, effect=0.1)
-    found = judge([(claim(), pairs)])[0]
-    d = pairs.deltas
-    assert pairs.items is not None
-    over_seeds = (pairs.items.treatment - pairs.items.control).mean(0)
-    v = np.array([d.var(ddof=1) / 5, over_seeds.var(ddof=1) / 400])
-    assert found.v_both is not None
-    variance = v.sum() - found.v_both
-    half = (variance / v.sum() * (v @ stats.t.ppf(0.975, [4, 399]) ** 2)) ** 0.5
-    assert found.test == "crossed t"
-    assert found.scope == "on the task"
-    assert (found.v_seed, found.v_item, found.df, found.df_items) == pytest.approx((v[0], v[1], 4, 399))
-    assert (found.ci_low, found.ci_high) == pytest.approx((d.mean() - half, d.mean() + half))
-    assert found.two_level_low < found.delta_mean < found.two_level_high  # type: ignore[operator]
-
-
-def test_a_claim_about_these_items_does_not_sample_them():
-    pairs = mean_items(8, 100, seed_sd=0.01, item_sd=0.3, noise=0.05, effect=0.06)
-    found = judge([(claim(scope="test_set"), pairs)])[0]
-    assert (found.test, found.scope) == ("exact sign-flip", "on this test set")
-    assert found.v_item is not None
-    open_ = mean_items(5, 100, seed_sd=0.02, item_sd=0.3, noise=0.05, effect=0.02, seed=2)
-    of_set = [judge([(claim(scope="test_set"), replace(open_, items=one))])[0] for one in (open_.items, None)]
-    assert of_set[0].k_more == of_set[1].k_more is not None
-    assert (
-        judge([(claim(), open_)])[0].words == "undecided: more seeds cannot settle this: the test set is too small"
-    )
-
-
-def test_seed_robust_but_item_fragile_is_said():
-    pairs = mean_items(8, 60, seed_sd=0.002, item_sd=0.5, noise=0.01, effect=0.05, seed=3)
-    found = judge([(claim(), pairs)])[0]
-    assert found.p_seeds_alone <= 0.05 < found.p_crossed  # type: ignore[operator]
-    assert found.verdict == "undecided"
-    assert "seed-robust but item-fragile" in found.flags
-    assert "seed-robust but item-fragile" in found.words
-    only_these = judge([(claim(scope="test_set"), pairs)])[0]
-    assert only_these.words == "better; seed-robust but item-fragile"
-
-
-def test_item_robust_but_seed_fragile_is_said():
-    pairs = mean_items(4, 5_000, seed_sd=0.08, item_sd=0.02, noise=0.02, effect=0.05, seed=1)
-    found = judge([(claim(), pairs)])[0]
-    assert found.p_items_alone < 0.05 < found.p_seeds_alone  # type: ignore[operator]
-    assert "item-robust but seed-fragile" in found.flags
-    assert "item-robust but seed-fragile" in found.sentence
-
-
-def test_more_seeds_cannot_replace_items():
-    pairs = mean_items(6, 50, seed_sd=0.001, item_sd=0.5, noise=0.01, effect=0.0, seed=2)
-    assert "the test set is too small" in judge([(claim(min_effect=0.05), pairs)])[0].words
-
-
-def test_untrained_arms_can_be_compared_on_items():
-    rng = np.random.default_rng(0)
-    row = rng.normal(size=(1, 300))
-    pairs = with_items(np.repeat(row + rng.normal(0.3, 1, size=(1, 300)), 3, 0), np.repeat(row, 3, 0))
-    found = judge([(claim(), pairs)])[0]
-    assert (found.test, found.v_seed, found.df_items) == ("crossed t", 0.0, 299)
-    assert found.p == pytest.approx(stats.ttest_rel(pairs.items.treatment[0], pairs.items.control[0]).pvalue)  # type: ignore[union-attr]
-
-
-def test_more_seeds_of_untrained_arms_are_no_help():
-    rng = np.random.default_rng(0)
-    control = np.repeat(rng.normal(size=(1, 300)), 3, 0)
-    pairs = with_items(control + rng.normal(0.02, 1, size=(1, 300)), control)
-    assert "more seeds cannot settle this" in judge([(claim(min_effect=1.0), pairs)])[0].words
-
-
-@pytest.mark.parametrize("kind", ["spearman", "pearson", "auc", "balanced_accuracy", "f1"])
-def test_every_metric_with_items_gets_a_crossed_t(kind: str):
-    rng = np.random.default_rng(1)
-    gold = rng.normal(size=600)
-    treatment, control = gold + 0.7 * rng.normal(size=(4, 600)), gold + 2 * rng.normal(size=(4, 600))
-    gold = gold if kind in ("spearman", "pearson") else (gold > 0).astype(float)
-    found = judge([(claim(), with_items(treatment, control, kind, gold))])[0]
-    assert (found.test, found.verdict) == ("crossed t", "better")
-    assert found.v_item_method == ("analytic" if kind == "balanced_accuracy" else "bootstrap")
-    assert found.n_items == 600
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-9, 3e7])
-@pytest.mark.parametrize("gain", [0.1, 0.125])
-def test_item_variance_that_is_rounding_is_none(gain: float, scale: float):
-    """Every item gains as much: sums of .1 differ in their last digits, those of 1/8 do not."""
-    control = np.random.default_rng(3).integers(0, 64, (2, 50)) / 64
-    treatment, control = scale * (control + gain), scale * control
-    found = judge([(claim(), with_items(treatment, control))])[0]
-    assert (found.words, found.flags) == (
-        "undecided: needs about 4 more seeds (degenerate, sign-flip p = 0.5000, n = 2)",
-        ("degenerate",),
-    )
-    assert (found.v_item, found.v_both) == (0.0, 0.0)
-
-
-def test_items_that_do_not_add_up_to_the_score_are_an_error():
-    pairs = mean_items(3, 50, seed_sd=0.01, item_sd=0.1, noise=0.1)
-    wrong = replace(pairs, control=tuple(value + 0.01 for value in pairs.control))
-    with pytest.raises(ValueError, match="its items give"):
-        judge([(claim(), wrong)])
-
-
-def test_one_run_with_items_is_tested_as_one_run():
-    rng = np.random.default_rng(0)
-    right = [(rng.uniform(size=(1, 200)) < rate).astype(float) for rate in (0.8, 0.6)]
-    found = judge([(claim(), with_items(*right))])[0]
-    assert (found.verdict, found.p) == ("undecided", None)
-    assert found.single_run["test"] == "McNemar's test"  # type: ignore[index]
-    assert "this single run: McNemar's test, p" in found.sentence
-    lacking = tuple((seed, "control: no finished run") for seed in (2, 3))
-    of_two = replace(with_items(*(np.repeat(arm, 2, 0) for arm in right)), dropped=lacking)
-    assert "runs missing" in judge([(claim(), of_two)])[0].words
-    assert judge([(claim(), of_two)])[0].single_run is None
-
-
-def test_correlations_carry_the_test_of_each_run():
-    """As papers with one run print them: Steiger's Z for each seed, which decides nothing."""
-    rng = np.random.default_rng(3)
-    gold = rng.normal(size=46)
-    rows = [gold + noise * rng.normal(size=(4, 46)) for noise in (0.5, 2.0)]
-    found = judge([(claim(), with_items(*rows, "spearman", gold))])[0]
-    assert found.test == "crossed t"
-    assert [run["test"] for run in found.each_run] == ["Steiger's Z (approximate for ranks)"] * 4
-    r = stats.spearmanr(np.stack([rows[0][2], rows[1][2], gold]), axis=1).statistic
-    third = steiger(r[0, 2], r[1, 2], r[0, 1], 46, ranks=True)
-    assert (found.each_run[2]["statistic"], found.each_run[2]["p"]) == pytest.approx((third.statistic, third.p))
-    swapped = judge([(claim(), with_items(*rows[::-1], "spearman", gold))])[0]
-    assert [run["statistic"] for run in swapped.each_run] == pytest.approx(
-        [-run["statistic"] for run in found.each_run]
-    )
-    assert judge([(claim(), mean_items(3, 50, seed_sd=0.01, item_sd=0.1, noise=0.1))])[0].each_run == ()
-
-
-def test_a_class_too_small_to_sample_is_refused():
-    gold = np.array([1.0] + [0.0] * 30)
-    rng = np.random.default_rng(0)
-    found = judge([(claim(), with_items(rng.normal(size=(3, 31)), rng.normal(size=(3, 31)), "auc", gold))])[0]
-    assert found.words == "undecided: independent items labelled 1: 1, auc needs at least 2"
-
-
-def test_aligned_items_feed_a_verdict():
-    rng = np.random.default_rng(3)
-    runs = {arm: {s: dict(zip("abcdefghij", rng.uniform(size=10), strict=True)) for s in range(4)} for arm in "AB"}
-    items = align_items(range(4), runs["A"], runs["B"], aggregate="mean")
-    means = [{s: float(np.mean(list(row.values()))) for s, row in runs[arm].items()} for arm in "AB"]
-    found = judge([(claim(), replace(pair(*means), items=items))])[0]
-    assert found.test == "crossed t"
-
-
-# --- signal isolation ------------------------------------------------------------------------------------------
-
-
-def isolated(against_control: list[float], against_matched: list[float], **more: object) -> Verdict:
-    pairs = paired(against_control)
-    matched = tuple(t - d for t, d in zip(pairs.treatment, against_matched, strict=True))
-    declared = claim(matched_control="C", signal="hard negatives", **more)
-    return judge([(declared, replace(pairs, matched_control=matched))])[0]
-
-
-def test_a_gain_is_due_to_the_signal_only_if_both_hold():
-    both = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3])
-    assert both.words == "better than B, due to hard negatives"
-    assert both.signal_p == pytest.approx(max(both.p, stats.ttest_1samp([0.3, 0.4, 0.2, 0.5, 0.3], 0).pvalue))
-    assert both.share == pytest.approx(0.34 / 0.45)
-    assert both.share_low < both.share < both.share_high  # type: ignore[operator]
-    only = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.1, -0.2, 0.1, 0.0, 0.05])
-    assert only.words == "better than B, not shown to be due to hard negatives"
-    assert "A is better than B on score, not shown to be due to hard negatives" in only.sentence
-    assert (both.as_expected, only.verdict, only.as_expected) == (True, "better", None)
-
-
-def test_a_gain_the_matched_control_surpasses_is_not_due_to_the_signal():
-    found = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [-0.4, -0.5, -0.3, -0.6, -0.4])
-    assert "not shown" in found.words
-    assert found.as_expected is False
-    assert found.signal_delta == pytest.approx(-0.44)
-
-
-def test_no_share_of_a_gain_that_may_be_zero():
-    assert isolated([0.4, -0.5, 0.3, -0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3]).share is None
-
-
-def test_share_with_items_draws_both_comparisons_alike():
-    pairs = mean_items(5, 200, seed_sd=0.01, item_sd=0.05, noise=0.05, effect=0.2)
-    assert pairs.items is not None
-    halfway = (pairs.items.treatment + pairs.items.control) / 2
-    pairs = replace(
-        pairs,
-        matched_control=tuple(float(value) for value in halfway.mean(1)),
-        matched_items=replace(pairs.items, control=halfway),
-    )
-    declared = claim(matched_control="C", signal="roles")
-    found = judge([(declared, pairs)])[0]
-    assert (found.share, found.share_low, found.share_high) == pytest.approx((0.5, 0.5, 0.5))
-    other = tuple(f"other {name}" for name in pairs.items.item_ids)
-    for renamed in ({"item_ids": other}, {"group_ids": other}):
-        with pytest.raises(ItemsError, match="scored on other items"):
-            judge([(declared, replace(pairs, matched_items=replace(pairs.items, control=halfway, **renamed)))])
-    no_scores = replace(pairs, matched_control=None, matched_items=None)
-    with pytest.raises(ValueError, match="claim H1: no scores of the matched control C"):
-        judge([(declared, no_scores)])
-
-
-@pytest.mark.parametrize("tasks", [1, 2])
-def test_share_is_as_uncertain_as_a_bootstrap_over_seeds_and_items(tasks: int):
-    """Of one task, or of the mean over two tasks, whose items are drawn apart."""
-    rng = np.random.default_rng(5)
-    gain, rest = (mean + rng.normal(0, 0.3, 120) + rng.normal(0, 0.1, (5, 120)) for mean in (0.4, 0.2))
-    parts = []
-    for place in np.split(np.arange(120), tasks):
-        ids = tuple(map(str, place))
-        one = {"treatment": gain[:, place], "control": 0 * gain[:, place], "item_ids": ids, "group_ids": ids}
-        parts.append(ItemScores(aggregate="mean", **one))
-    matched = [replace(one, control=(gain - rest)[:, [int(name) for name in one.item_ids]]) for one in parts]
-    of_tasks = [ItemSum(tuple((1 / tasks, one) for one in each)) for each in (parts, matched)]
-    items, matched_items = (parts[0], matched[0]) if tasks == 1 else of_tasks
-    pairs = PairedSeeds(
-        seeds=tuple(range(5)),
-        treatment=tuple(gain.mean(1)),
-        control=(0.0,) * 5,
-        items=items,
-        matched_control=tuple((gain - rest).mean(1)),
-        matched_items=matched_items,
-    )
-    found = judge([(claim(matched_control="C", signal="roles"), pairs)])[0]
-    size = 120 // tasks
-    of_items = np.hstack([rng.multinomial(size, np.full(size, 1 / size), 20_000) for _ in range(tasks)])
-    of_seeds = rng.multinomial(5, np.full(5, 0.2), 20_000)
-    above, below = (np.einsum("bn,nm,bm->b", of_seeds, one, of_items, optimize=True) for one in (rest, gain))
-    low, high = np.quantile(above / below, [0.025, 0.975])
-    assert found.share == pytest.approx(rest.mean() / gain.mean())
-    assert (found.share_low, found.share_high) == pytest.approx((low, high), abs=0.06 * (high - low))
-    bare, half = (replace(pairs, items=one, matched_items=None) for one in (None, items))  # then over seeds alone
-    by_seed, same = (judge([(claim(matched_control="C", signal="roles"), one)])[0] for one in (bare, half))
-    assert (by_seed.share_low, by_seed.share_high) == (same.share_low, same.share_high)
-    assert by_seed.share_high - by_seed.share_low < found.share_high - found.share_low  # type: ignore[operator]
-
-
-# --- families --------------------------------------------------------------------------------------------------
-
-
-def test_a_family_can_keep_a_claim_back():
-    weak = [(claim(name=f"W{k}"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
-    found = judge([(claim(), paired([0.8, 1.1, 0.6])), *weak])[0]
-    assert found.verdict == "undecided"
-    assert found.ci_low > 0  # type: ignore[operator]
-    assert "the correction over 4 claims keeps it back" in found.words
-
-
-@pytest.mark.parametrize(("method", "late"), [("holm", False), ("fdr_bh", True)])
-def test_a_family_is_corrected_as_statsmodels_does(method: str, late: bool):
-    rng = np.random.default_rng(7)
-    pairs = [paired(rng.normal(mean, 0.5, 4), exploratory=late) for mean in (0.3, 1.5, 0.0, 0.9, 0.6)]
-    found = judge([(claim(name=f"H{k}"), one) for k, one in enumerate(pairs)])
-    p = [stats.ttest_1samp(one.deltas, 0).pvalue for one in pairs]
-    assert [one.p for one in found] == pytest.approx(p)
-    assert [one.p_adjusted for one in found] == pytest.approx(multipletests(p, method=method)[1])
-
-
-def test_failed_claims_count_and_make_the_family_incomplete():
-    found = judge([(claim(), paired([0.8, 1.1, 0.6])), (claim(name="H2"), paired([]))])
-    assert found[0].p_adjusted == pytest.approx(2 * 0.02908, rel=1e-3)
-    assert found[0].words.endswith("(family incomplete: 1 of 2)")
-    assert found[1].p_adjusted is None
-
-
-def test_difference_and_equivalence_of_one_claim_count_once():
-    assert verdict([0.4, 0.5, 0.3, 0.6], margin=0.5).p_adjusted == verdict([0.4, 0.5, 0.3, 0.6]).p_adjusted
-
-
-def test_claims_added_later_form_their_own_family():
-    late = (claim(name="late"), paired([0.8, 1.1, 0.6], exploratory=True))
-    found = judge([late, (claim(), paired([0.8, 1.1, 0.6]))])
-    assert [v.family_size for v in found] == [1, 1]
-    assert (
-        found[0].words == "better (exploratory: declared, or its seeds or rows changed, after results were seen)"
-    )
-    assert found[1].words == "better"
-    assert "Benjamini-Hochberg" in found[0].sentence
-
-
-@pytest.mark.parametrize(("expect", "declared"), [("better", {"margin": 5.0}), ("not_worse", {"margin": 0.7})])
-def test_a_claim_that_was_added_alone_is_corrected_for_itself_alone(expect, declared):
-    deltas = [0.8, 1.1, 0.3, 0.1]
-    found = judge([(claim(expect, **declared), paired(deltas, exploratory=True))])[0]
-    assert (found.p_adjusted, found.tost_p_adjusted) == (found.p, found.tost_p)
-
-
-def test_the_declaration_has_a_digest():
-    first = family_digest([claim(), claim(name="H2")])
-    assert first == family_digest([claim(), claim(name="H2")])
-    rules = (None, Sequential(), Sequential(n_max=30), Sequential(tau2=1.0))
-    assert len({first, *(family_digest([claim()], sequential=one) for one in rules)}) == 5
-    assert judge([(claim(), paired([0.1, 0.2])), (claim(name="H2"), paired([]))])[0].family_digest == first
-
-
-def test_a_margin_and_a_matched_control_count_twice():
-    """One delta of the margin from the control, none from the matched one: neither equivalent nor due to it."""
-    both = isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3], margin=2.0)
-    assert both.family_size == 2
-    assert both.p_adjusted == pytest.approx(2 * both.p)  # type: ignore[operator]
-    assert isolated([0.4, 0.5, 0.3, 0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3]).family_size == 1
-    plain = judge([(claim(margin=0.5), paired([0.1, 0.2, 0.15])), (claim(name="H2"), paired([0.1, 0.2, 0.1]))])
-    assert [found.family_size for found in plain] == [2, 2]
-
-
-def test_groups_of_claims_are_corrected_apart():
-    weak = [(claim(name=f"W{k}", family="calibration"), paired([0.1, -0.1, 0.02, 0.05])) for k in range(3)]
-    ranking = (claim(family="ranking"), paired([0.8, 1.1, 0.6]))
-    rest = (claim(name="R"), paired([0.8, 1.1, 0.6]))
-    found = judge([weak[0], ranking, *weak[1:], rest])
-    assert [(v.group, v.family_size) for v in found] == [
-        ("calibration", 3), ("ranking", 1), ("calibration", 3), ("calibration", 3), ("", 1),
-    ]  # fmt: skip
-    assert found[1].verdict == found[4].verdict == "better"
-    assert len({v.family_digest for v in found}) == 3
-    late = [(claim(name=f"L{k}", family=k), paired([0.8, 1.1, 0.6], exploratory=True)) for k in "ab"]
-    assert [(v.group, v.family_size) for v in judge([*late, ranking])] == [("a", 2), ("b", 2), ("ranking", 1)]
-
-
-def test_withdrawn_claims_count_as_ever_in_their_own_group():
-    """.0291 is below the level, and three times it is not."""
-    weak = [0.8, 1.1, 0.6]
-    declared = [
-        (claim(family="ranking"), paired(weak)),
-        (claim(name="H2"), paired(weak)),
-        (claim(name="H3"), paired(weak, exploratory=True)),
-    ]
-    found = judge(declared, withdrawn={"ranking": 2})
-    assert [(v.verdict, v.family_size) for v in found] == [("undecided", 3), ("better", 1), ("better", 1)]
-    assert found[0].p_adjusted == pytest.approx(3 * found[0].p)  # type: ignore[operator]
-    told = " (2 of the 3 hypotheses it is corrected with were withdrawn)"
-    assert [told in v.words for v in found] == [told in v.sentence for v in found] == [True, False, False]
-    both = judge(declared, withdrawn={None: 1, "ranking": 2})
-    assert [v.family_size for v in both] == [3, 2, 1]  # an exploratory claim is of no group
-
-
-# --- one question, one answer ----------------------------------------------------------------------------------
 
 LOSS = [-0.03, -0.005, -0.02, -0.012, -0.025, -0.01, -0.022, -0.015]  # mean -0.0174
 
@@ -760,142 +355,7 @@ def test_deltas_of_any_size_are_judged():
             json.dumps(large.to_dict(), allow_nan=False)
 
 
-# --- growing seeds ---------------------------------------------------------------------------------------------
-
-
-def grown(deltas: list[float] | np.ndarray, expect: str = "better", **declared: object) -> Verdict:
-    return judge([(claim(expect, **declared), paired(deltas))], sequential=Sequential())[0]
-
-
-def test_sequential_verdicts():
-    rng = np.random.default_rng(0)
-    strong = grown(rng.normal(2, 0.5, size=8))
-    assert (strong.verdict, strong.test, strong.scope) == ("better", "t e-process", "on this test set")
-    assert strong.p == pytest.approx(min(1, 1 / max(strong.e_values)))
-    assert len(strong.e_values) == 8
-    assert strong.cs_low > 0  # type: ignore[operator]
-    assert grown(-rng.normal(2, 0.5, size=8)).verdict == "worse"
-    assert grown(rng.normal(0, 0.05, size=10), "equivalent", margin=0.3).verdict == "equivalent"
-    assert grown(rng.normal(0, 0.05, size=10), margin=0.3).words == "equivalent within ±0.3"
-
-
-def test_sequential_does_not_stop_where_a_fixed_test_would():
-    deltas = [0.8, 1.1, 0.6]
-    assert verdict(deltas).verdict == "better"
-    early = grown(deltas)
-    assert early.verdict == "undecided"
-    assert early.ci_low is None  # three seeds give no interval at any time
-    assert early.k_more is not None
-
-
-def seeds_crossing(room: float, variance: float) -> int:
-    """n seeds of mean `room` have t² = n room² / s², and E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2)
-    with r = 1 + 2n, which crosses 1 / .05."""
-    x = {n: n * room**2 / variance / (n - 1) for n in range(2, 60)}
-    e = {n: (1 + 2 * n) ** -0.5 * ((1 + x[n]) / (1 + x[n] / (1 + 2 * n))) ** (n / 2) for n in x}
-    return next(n for n in e if e[n] >= 20)
-
-
-@pytest.mark.parametrize(
-    ("expect", "declared", "room"),
-    [
-        ("equivalent", {"margin": 0.3}, 0.25),
-        ("not_worse", {"margin": 0.15}, 0.2),
-        ("better", {"min_effect": 0.3}, 0.3),
-        ("better", {"margin": 0.25}, 0.25),
-        ("better", {"margin": 0.25, "min_effect": 0.2}, 0.2),
-    ],
-)
-def test_sequential_needs_the_seeds_at_which_the_e_process_crosses(expect, declared, room):
-    """The mean is .05, the nearest mean to be excluded lies `room` away."""
-    deltas = [0.1, -0.1, 0.25, -0.05]
-    variance = float(np.var(deltas, ddof=1))
-    upper = variance * 3 / stats.chi2.ppf(0.2, 3)  # its upper 80 % limit
-    found = judge([(claim(expect, **declared), paired(deltas))], sequential=Sequential(n_max=60))[0]
-    assert (found.k_more, found.k_more_upper) == (
-        seeds_crossing(room, variance) - 4,
-        seeds_crossing(room, upper) - 4,
-    )
-
-
-def test_a_maximum_that_may_not_be_enough_is_named():
-    deltas = [0.1, -0.3, 0.25, -0.15]
-    variance = float(np.var(deltas, ddof=1))
-    assert seeds_crossing(0.3, variance) == 4 + 7
-    assert seeds_crossing(0.3, variance * 3 / stats.chi2.ppf(0.2, 3)) > 20
-    near = grown(deltas, "worse", margin=0.5, min_effect=0.3)
-    assert near.words == "undecided: needs about 7 more seeds (or more than the declared maximum of 20 allows)"
-
-
-def test_sequential_ends_at_its_maximum():
-    rng = np.random.default_rng(1)
-    found = grown(rng.normal(0, 1, size=20))
-    assert found.words == "undecided: the declared maximum of 20 seeds is reached"
-    gain = rng.normal(1, 0.3, size=20)
-    for n, told in ((19, "of 20 seeds may not settle this"), (20, "of 20 seeds is reached")):
-        open_ = grown(gain[:n], "equivalent", margin=1.0)
-        assert open_.verdict == "better"
-        assert open_.advice == f"whether the gain exceeds 1.0 is open: the declared maximum {told}"
-
-
-def test_sequential_says_when_seeds_contradict_each_other():
-    """Shown at seven seeds, and then the other way round: neither is what the deltas say."""
-    deltas = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0]
-    assert grown(deltas).verdict == "better"
-    for expect, declared in (("better", {}), ("equivalent", {"margin": 0.15}), ("not_worse", {"margin": 0.15})):
-        found = grown([*deltas, *[-1.0, -1.01, -0.99] * 4], expect, **declared)
-        assert found.words.startswith("undecided: later seeds contradict earlier ones")
-        assert (found.p, found.p_adjusted, found.tost_p, found.ci_low) == (None, None, None, None)
-
-
-def test_sequential_never_stops_on_equal_deltas():
-    """Nor where a fixed number of seeds would, six by their signs: then a seventh could take the verdict back."""
-    assert verdict([0.5] * 6).verdict == "better"
-    for n in (5, 6, 12):
-        found = grown([0.5] * n)
-        assert (found.verdict, found.flags) == ("undecided", ("degenerate",))
-        assert (found.test, found.p) == ("t e-process", 1.0)
-        assert "seeds are added until some differ" in found.words
-
-
-def test_equal_deltas_show_nothing_after_the_first_that_differs():
-    """Of scores near 60, a gain of .001 at seven seeds has a spread: that of their rounding."""
-    control = (61.3, 68.7, 60.1, 65.9, 62.4, 67.2, 60.6, 61.1)
-    treatment = (*(score + 0.001 for score in control[:7]), control[7] + 0.3)
-    pairs = PairedSeeds(seeds=tuple(range(8)), treatment=treatment, control=control)
-    found = judge([(claim(), pairs)], sequential=Sequential())[0]
-    assert found.e_values[:7] == (1.0,) * 7
-    assert found.verdict == "undecided"
-
-
-@pytest.mark.parametrize("sequential", [None, Sequential()])
-def test_who_asks_for_one_claim_is_told_what_all_are_told(sequential: Sequential | None):
-    """Of the others only the p values are computed, by a shorter way."""
-    items = mean_items(5, 60, seed_sd=0.02, item_sd=0.2, noise=0.05, effect=0.12)
-    assert items.items is not None
-    lower = replace(items.items, control=items.items.control - 0.05)
-    matched = replace(items, matched_control=tuple(lower.control.mean(1)), matched_items=lower)
-    row = np.random.default_rng(0).normal(size=(2, 1, 60))
-    family = [
-        (claim(name="items"), items),
-        (claim("equivalent", name="same", margin=0.5), items),
-        (claim("not_worse", name="set", margin=0.1, scope="test_set"), items),
-        (claim(name="due", matched_control="C", signal="roles"), matched),
-        (claim(name="frozen"), with_items(*np.repeat(row, 3, 1))),
-        (claim(name="seeds"), paired([0.8, 1.1, 0.6, 0.9])),
-        (
-            Joint(claim="both", all=(claim(name="one"), replace(claim(name="two"), metric="another"))),
-            [items, items],
-        ),
-    ]
-    told = judge(family, sequential=sequential)
-    for declared, _ in family:
-        names = {declared.claim, *(part.claim for part in declared.parts)}
-        for name in names:
-            assert judge(family, sequential=sequential, asked=name) == [one for one in told if one.claim in names]
-
-
-# --- record and words ------------------------------------------------------------------------------------------
+# --- record and words -----------------------------------------------------------------------------------------------
 
 
 def test_the_record_rebuilds_itself_bit_for_bit():
@@ -1029,7 +489,7 @@ def test_units_do_not_matter(values, scale):
     assert a.effect_dz == (None if b.effect_dz is None else pytest.approx(b.effect_dz, rel=1e-6))
 
 
-# --- error rates -----------------------------------------------------------------------------------------------
+# --- error rates ----------------------------------------------------------------------------------------------------
 
 
 def test_crossed_t_keeps_its_level_where_seeds_alone_do_not():
