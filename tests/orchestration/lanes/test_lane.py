@@ -29,7 +29,7 @@ from tests.lanes import kind_here, lane_here
 from tests.results import finish, results
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
-from trainers.engine.meter import Meter
+from trainers.engine.meter import Meter, part_of
 from trainers.engine.world import World
 
 
@@ -74,6 +74,7 @@ def test_an_error_for_people_keeps_its_lines() -> None:
         lambda: json.loads("{"),
         lambda: raised(ValueError("of a library\nmore")),
         lambda: raised(RuntimeError("out of memory\nmore")),
+        lambda: part_of({"seconds": "a"}, 0.5),  # type: ignore[dict-item]  # of our own code, and no ValueError
     ],
 )
 def test_other_errors_may_pass(act: Callable[[], Any]) -> None:
