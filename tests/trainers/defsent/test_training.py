@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from trainers.defsent.settings import Settings, defining
 from trainers.defsent.training import fit, loss, read
 from trainers.defsent.vocabulary import word_pieces
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.stack import fit_together
 from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.engine.world import World
 
@@ -178,6 +180,21 @@ def test_every_shape_trains_and_saves(backbone: Path, tmp_path: Path):
     assert np.array_equal(again.encoder.encode(TEXTS), trained.encoder.encode(TEXTS))
     assert again.about == trained.about
     assert trained.places(rows)[-1, 0] == -1  # "zzzq" is no entry
+
+
+def test_stacked_arms_are_trained_as_alone_whatever_is_frozen(bert: Path):
+    """Frozen embeddings have no backward pass of their own, and the others beside them still have theirs."""
+    policies = ("head+embeddings", "head", "none")
+    arms = [(replace(SHORT, steps=4, freeze=freeze), seed) for freeze in policies for seed in (0, 1)]
+
+    def of(settings: Settings, seed: int) -> Callable[[World], Any]:
+        return lambda world: fit(settings, bert, CORPUS, seed, world)
+
+    for (own, seed), outcome in zip(arms, fit_together([of(*arm) for arm in arms], [World()] * 6), strict=True):
+        assert not isinstance(outcome, Exception), outcome
+        (model, curve), (alone, expected) = outcome, of(own, seed)(World())
+        assert [p.loss for p in curve] == pytest.approx([p.loss for p in expected], rel=1e-4)
+        assert np.allclose(model.encoder.encode(TEXTS), alone.encoder.encode(TEXTS), atol=1e-4)
 
 
 @pytest.mark.parametrize("freeze", ["head", "head+embeddings", "head_untied", "none"])
