@@ -142,13 +142,17 @@ def test_an_epoch_takes_every_row_once_before_any_again(encoder: Encoder):
 
 
 def test_by_replacement_rows_of_an_earlier_step_come_again(encoder: Encoder):
-    """Where a study asks for it: 24 rows in batches of 4, of which six steps of an epoch are all and no row twice."""
+    """Where a study asks for it: 24 rows in batches of 4, of which six steps of an epoch are all and no row twice.
+
+    Within a step no row comes twice either way: it would be a wrong negative of itself.
+    """
 
     def met(settings: Settings) -> int:
         seen: list[list[str]] = []
 
         def spy(texts: list[str]):
             seen.append(list(texts))
+            assert len({(texts[row], texts[4 + row]) for row in range(4)}) == 4
             return encoder.tokenise(texts)
 
         take = batches(replace(settings, hard_negatives=False, syn_weight=0), CORPUS, spy, 0, World())
@@ -272,6 +276,22 @@ def test_heads_are_trained_and_not_kept(backbone: Path, tmp_path: Path, supervis
     encoder.save(tmp_path)
     assert not any("head" in name for name in encoder.state_dict())
     assert np.allclose(Encoder.load(tmp_path).encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [
+        ({"readout": "cls"}, {"readout": "mean"}),
+        ({"readout": "weighted", "layers": 1}, {"readout": "weighted", "layers": 2}),
+        ({"readout": "mean", "max_length": 5}, {"readout": "mean", "max_length": 6}),
+    ],
+)
+def test_settings_say_how_texts_are_read(backbone: Path, changed: dict[str, object], other: dict[str, object]):
+    text = ["the small house by the river of stone"]
+    own, another = (read(Settings(**given), backbone, World()).encode(text) for given in (changed, other))
+    assert np.array_equal(own, Encoder.load(backbone, **changed).encode(text))
+    assert not np.allclose(own, another, atol=1e-3)
+    assert read(Settings(**changed), backbone, World(precision="bf16")).precision == "bf16"
 
 
 def test_a_gate_begins_uniform_and_learns(backbone: Path):

@@ -182,6 +182,23 @@ def test_every_shape_trains_and_saves(backbone: Path, tmp_path: Path):
     assert trained.places(rows)[-1, 0] == -1  # "zzzq" is no entry
 
 
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [
+        *(({"readout": name}, {"readout": "mean"}) for name in ("cls", "max", "sep", "sum")),
+        ({"readout": "mean", "max_length": 5}, {"readout": "mean", "max_length": 6}),
+    ],
+)
+def test_settings_say_how_texts_are_read(bert: Path, changed: dict[str, Any], other: dict[str, Any]):
+    text = ["the small house by the river of stone"]
+    own, another = (
+        read(Settings(**given), bert, World()).encoder.encode_unscaled(text) for given in (changed, other)
+    )
+    assert np.array_equal(own, Encoder.load(bert, **changed).encode_unscaled(text))
+    assert not np.allclose(own, another, atol=1e-3)
+    assert read(Settings(**changed), bert, World(precision="bf16")).encoder.precision == "bf16"
+
+
 def test_stacked_arms_are_trained_as_alone_whatever_is_frozen(bert: Path):
     """Frozen embeddings have no backward pass of their own, and the others beside them still have theirs."""
     policies = ("head+embeddings", "head", "none")
