@@ -282,6 +282,23 @@ def test_the_target_readout_averages_its_pieces_over_its_layers(backbone: Path):
         assert np.allclose(row, expected.numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [
+        ({"readout": "target", "layers": (1,)}, {"readout": "target", "layers": (2, 3)}),
+        ({"readout": "mean", "max_length": 12}, {"readout": "mean", "max_length": 14}),
+    ],
+)
+def test_settings_say_how_occurrences_are_read(backbone: Path, changed: dict[str, Any], other: dict[str, Any]):
+    own, another = (
+        read(Settings(train=False, **given), backbone, World()).encode(SOME) for given in (changed, other)
+    )
+    assert np.array_equal(own, OccurrenceEncoder.load(backbone, **changed).encode(SOME))
+    assert not np.allclose(own, another, atol=1e-3)
+    half = read(Settings(train=False, **changed), backbone, World(precision="bf16"))
+    assert half.encoder.precision == "bf16"
+
+
 def test_layers_that_a_backbone_has_not_are_refused(backbone: Path):
     with pytest.raises(ValueError, match=r"train\.layers = \[3, 4\]\n  accepted: 1 to 3"):
         OccurrenceEncoder.load(backbone, readout="target", layers=(3, 4))
