@@ -59,6 +59,5 @@ class Record:
             metrics={**self.metrics, **scores.metrics},
             seconds=seconds,
             notes={**self.notes, **scores.notes},
-            sealed=self.sealed and scores.sealed,
             cost=added(self.cost, scores.cost),
         )
