@@ -39,6 +39,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Scored, Trained, run_of
 from tests.buckets import s3_bucket
 from tests.results import finish
+from tests.results import put as put_all
 from tests.waiting import until
 from trainers.engine.world import Progress
 
@@ -208,6 +209,40 @@ def test_a_task_more_is_a_score_more(ledger: Ledger) -> None:
     assert ledger.record(run).metrics.keys() == {"t2d/recall@10", "t2d/auc", "geometry/spread"}
 
 
+def test_what_a_run_cost_is_that_of_its_training_and_of_all_its_scores(ledger: Ledger) -> None:
+    run, before = make_run(), time.time()
+    put_all(
+        ledger,
+        run,
+        [
+            Trained(run=run, seconds={"train": 30.0, "load": 1.0}, notes={"device": "cpu"}, cost={"flops": 5.0}),
+            Scored(run=run, task="t2d", scores=[], seconds={"load": 2.0, "t2d": 4.0}, notes={"read": 1}),
+            Scored(run=run, task="geometry", scores=[], seconds={"load": 0.5}, cost={"flops": 2.0}),
+        ],
+    )
+    record = ledger.record(run)
+    assert record.seconds == {"train": 30.0, "load": 3.5, "t2d": 4.0}
+    assert record.cost == {"flops": 7.0}
+    assert record.notes == {"device": "cpu", "read": 1}
+    assert record.began is not None
+    assert before - 31.001 <= record.began <= time.time() - 31 + 0.001  # its training ended when it was staged
+    assert ledger.scores(run.entry("t2d")).seconds == {"load": 2.0, "t2d": 4.0}
+
+
+def test_an_item_without_a_value_stays_one(ledger: Ledger) -> None:
+    """Not a number is kept, not left empty."""
+    run = make_run()
+    score = Score(
+        metric="t2d/m", value=math.nan, aggregate="mean", item_ids=["a", "b"], values=np.array([math.nan, 1])
+    )
+    finish(ledger, run, [score])
+    assert math.isnan(ledger.record(run).metrics["t2d/m"].value)
+    value, one = ledger.items(run.entry("t2d"))["value"].to_pylist()
+    assert isinstance(value, float)
+    assert math.isnan(value)
+    assert one == 1.0
+
+
 def test_a_model_that_was_dropped(ledger: Ledger) -> None:
     """The scores stay valid, and the entry is whole without it."""
     run = make_run()
@@ -360,15 +395,21 @@ def test_a_failure_stays_until_the_run_is_done(ledger: Ledger) -> None:
     run = make_run()
     attempt = ledger.lease(run.id)
     failure = ledger.fail(run, attempt, "ValueError: loss", "Traceback …\nValueError: loss")
+    open_storage(ledger.url).write(".failures/of my own.json", b"{}")
     assert ledger.failed() == {run.id: failure}
     assert (failure.run.label, failure.attempt, failure.error) == (run.label, 1, "ValueError: loss")
     assert ledger.failed([run]) == {run.id: failure}
     assert ledger.failed([make_run(1)]) == {}
+    assert ledger.failed()[run.id].final is False
+    final = ledger.fail(run, attempt, "StudyError: rows", "Traceback …", final=True)
+    failure = ledger.failed()[run.id]
+    assert (failure, failure.final, failure.error) == (final, True, "StudyError: rows")
     ledger.stage(training(run), attempt)
     assert ledger.commit(run.id, attempt)
     assert ledger.failed() == {run.id: failure}  # trained, and not scored yet
     do(ledger, run)
     assert ledger.failed() == {}
+    assert open_storage(ledger.url).children(".failures") == ["of my own.json"]
 
 
 def test_a_failure_may_name_what_is_no_text(tmp_path: Path) -> None:

@@ -271,6 +271,14 @@ WRONG: dict[str, tuple[str, str, str]] = {  # kind of entry, file, content that 
             ("a list of sums", {"value": 0.5, "aggregate": ["mean"], "larger_is_better": True}),
         )
     },
+    **{
+        what: ("scores", "result.json", f'{{"metrics": {{"t2d": {metric}}}, {json.dumps(REST)[1:]}')
+        for what, metric in (
+            ("a figure that is no JSON", '{"value": NaN, "aggregate": null, "larger_is_better": true}'),
+            ("a figure too large", '{"value": 1e999, "aggregate": null, "larger_is_better": true}'),
+            ("a figure given twice", '{"value": 1, "value": 2, "aggregate": null, "larger_is_better": true}'),
+        )
+    },
     "of no format": ("training", "result.json", '{"seconds": {}, "notes": {}, "attempt": 1, "format": 0}'),
     "no libraries": ("training", "env.json", "{}"),
     "a seed of words": ("training", "spec.json", '{"seed": {}}'),
@@ -287,6 +295,28 @@ def test_what_no_run_writes_is_named_even_when_sealed(ledger: Ledger, case: str)
     (Path(ledger.url) / entry / file).write_text(content)
     reseal(Path(ledger.url) / entry)
     named(ledger, entry, file)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("training", "id", "0" * 16),
+        ("scores", "id", "0" * 16),
+        ("scores", "task", ["t2d"]),
+        ("scores", "task", None),
+        ("scores", "rows", {}),
+        ("scores", "rows", None),
+    ],
+)
+def test_a_definition_that_is_not_of_its_entry_is_named_even_when_sealed(
+    ledger: Ledger, kind: str, field: str, value: object
+) -> None:
+    """One field alone is wrong."""
+    entry = entry_of(make_run(0), kind)
+    place = Path(ledger.url) / entry / "spec.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {field: value}))
+    reseal(place.parent)
+    named(ledger, entry, "spec.json")
 
 
 @pytest.mark.parametrize("kind", ["training", "scores"])
@@ -369,6 +399,22 @@ def test_items_that_are_not_there_are_missed_even_when_sealed(ledger: Ledger) ->
     with pytest.raises(LedgerError, match=r"scores\.parquet: it lacks the items of t2d/recall@10\n  accepted: "):
         ledger.items(entry)
     assert "it lacks the items of t2d/recall@10" in (ledger.audit(entry) or "")
+
+
+@pytest.mark.parametrize("figure", ["t2d/recall@10", "t2d/mrr"])
+def test_items_of_which_no_figure_is_made_are_named_even_when_sealed(ledger: Ledger, figure: str) -> None:
+    """Those of a figure that rests on none by its own word, and those of no figure at all."""
+    entry = make_run(0).entry("t2d")
+    place = Path(ledger.url) / entry
+    body = json.loads((place / "result.json").read_text())
+    body["metrics"] = {figure: body["metrics"]["t2d/recall@10"] | {"aggregate": None}}
+    (place / "result.json").write_text(json.dumps(body))
+    reseal(place)
+    with pytest.raises(
+        LedgerError, match=r"scores\.parquet: it holds items of t2d/recall@10, which .*\n  accepted: "
+    ):
+        ledger.items(entry)
+    assert "it holds items of t2d/recall@10" in (ledger.audit(entry) or "")
 
 
 def test_a_name_that_no_row_has_stands_for_no_items(ledger: Ledger) -> None:
