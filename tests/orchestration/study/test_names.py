@@ -98,6 +98,19 @@ def test_what_shows_nothing_or_looks_like_another_is_no_name(name: str) -> None:
     assert not is_name(name)
 
 
+@pytest.mark.parametrize("name", ["x" * 200, "é" * 100, "a b", "a.b", "a..", "日本", "50%", "~x"])
+def test_one_part_of_a_path(name: str) -> None:
+    assert is_path_component(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".hidden", "a/b", "/a", "a/", "a\\b", "a\0", "a\n", " a", "a ", "x" * 201, "é" * 101, "a\ud800"],
+)  # fmt: skip
+def test_what_is_more_than_one_part_of_a_path_or_none(name: str) -> None:
+    assert not is_path_component(name)
+
+
 def test_cut_keeps_both_ends() -> None:
     assert cut("B1-noHN", 18) == "B1-noHN"
     assert cut("abcdefghijklmnopqrstuvwxyz", 9) == "abcde…xyz"
