@@ -31,19 +31,9 @@ Difference = Annotated[float, "the printed difference, a number"]
 class Printed:
     """A difference that a paper prints. seeds: how many it rests on. not_comparable: the reason, or ""."""
 
-    difference: float
-    backbone: str
-    seeds: int
-    not_comparable: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Entry:
-    """A claim's entry, as it is written. None: as at the top of the file."""
-
     difference: Difference
-    backbone: Text | None = None
-    seeds: Count | None = None
+    backbone: Text
+    seeds: Count
     not_comparable: str = ""
 
 
@@ -71,27 +61,21 @@ def read_published(path: Path) -> Mapping[str, Mapping[str, Printed]]:
     check.finish()
     written = {study: _entries(check, ("studies", study)) for study in file.studies}
     check.finish()
+    common = {"backbone": file.backbone, "seeds": file.seeds}
     return {
-        study: {
-            claim: Printed(
-                difference=entry.difference,
-                backbone=entry.backbone or file.backbone,
-                seeds=entry.seeds or file.seeds,
-                not_comparable=entry.not_comparable,
-            )
-            for claim, entry in entries.items()
-        }
+        study: {claim: Printed(**{**common, **own}) for claim, own in entries.items()}
         for study, entries in written.items()
     }
 
 
-def _entries(check: Checker, study: Place) -> dict[str, Any]:
+def _entries(check: Checker, study: Place) -> dict[str, dict[str, Any]]:
     claims = check.mapping(study)
     return {} if claims is WRONG else {claim: _entry(check, (*study, claim)) for claim in claims}
 
 
-def _entry(check: Checker, place: Place) -> Any:
-    """The entry of a claim, a mapping or the difference alone. A mistake is recorded."""
-    if isinstance(check.document.at(place), dict):
-        return check.build(_Entry, place)
-    return _Entry(difference=check.value(Difference, place))
+def _entry(check: Checker, place: Place) -> dict[str, Any]:
+    """The fields that a claim's entry gives: a mapping, or the difference alone. A mistake is recorded."""
+    if not isinstance(check.document.at(place), dict):
+        return {"difference": check.value(Difference, place)}
+    check.refuse_missing(Printed, [(), place])  # the top of the file gives what all claims have in common
+    return check.block(Printed, place)
