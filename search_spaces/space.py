@@ -195,15 +195,16 @@ def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
         raise ValueError(f"all, {paper}{bounds}a list of different values, within {dimension.words}")
     if not all(dimension.holds(value) for value in values):
         raise ValueError(f"within {dimension.words}")
+    bare = replace(dimension, paper=())
     if isinstance(wanted, dict):
         kind = int if dimension.whole else float
         low, high = (kind(wanted.get(end, getattr(dimension, end))) for end in ("low", "high"))
         if low >= high:
             raise ValueError("low below high")
-        found = replace(dimension, low=low, high=high, paper=())
+        found = replace(bare, low=low, high=high)
     else:
         choices = tuple(_as_declared(dimension, value) for value in values)
-        found = replace(dimension, choices=choices, low=None, high=None, log=False, paper=())
+        found = replace(bare, choices=choices, low=None, high=None, log=False)
     return replace(found, paper=tuple(filter(found.holds, dimension.paper)))
 
 
