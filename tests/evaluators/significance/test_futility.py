@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evaluators.significance.claims import Claim, Joint
+from evaluators.significance.claims import Joint
 from evaluators.significance.comparisons import PairedSeeds
 from evaluators.significance.futility import HOPELESS, chance_left, joint_chance, may_stop
 from evaluators.significance.judge import judge
 from evaluators.significance.sequential import Sequential, e_values
 from evaluators.significance.verdict import Verdict
+from tests.paired_claims import claim
 
 SEEN = np.array([0.4, -0.1, 0.7, 0.3, 0.5, 0.2, 0.35])
 
@@ -27,10 +28,6 @@ def chance(deltas: np.ndarray, worth: float, n_max: int, draws: int = 1000) -> f
 def paired(deltas: np.ndarray) -> PairedSeeds:
     control = np.sin(np.arange(len(deltas)))
     return PairedSeeds(seeds=tuple(range(len(deltas))), treatment=tuple(control + deltas), control=tuple(control))
-
-
-def claim(expect: str = "better", **more: object) -> Claim:
-    return Claim(claim="H", treatment="A", control="B", metric="score", expect=expect, **more)  # type: ignore[arg-type]
 
 
 def judged(deltas: np.ndarray, rule: Sequential | None = None, expect: str = "better", **more: object) -> Verdict:
