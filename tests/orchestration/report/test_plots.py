@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,19 +14,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
-from orchestration.ledger.ledger import Ledger
 from orchestration.report import arm_plots, plots
 from orchestration.report.drawing import COLOURS, MARKS, PAPER
-from orchestration.report.seeds import BOTTOM, LEFT, RIGHT, TOP, seeds_svg
 from orchestration.verdicts.findings import Distribution, Findings
-from tests.finished_study import RECALL, SPREAD, STRESS, findings_of
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    return findings_of(Ledger(tmp_path_factory.mktemp("plots") / "ledger"))
+from tests.finished_study import RECALL, SPREAD, STRESS
 
 
 def panels(figure: Any) -> dict[str, Axes]:
@@ -99,63 +88,6 @@ def test_seeds_stand_where_their_scores_are(findings: Findings) -> None:
         colours = {places(line)[1][-1]: line.get_color() for line in axes.lines}
         for pair in verdict.per_seed:
             assert colours[pair[key]] == COLOURS["better" if pair["delta"] > 0 else "worse"]
-
-
-def scale_of(svg: ElementTree.Element, ends: tuple[float, float]) -> Callable[[str], float]:
-    """The value at a height of a panel of the page, by the outer labels of its axis."""
-    labels = [
-        (float(text.attrib["y"]) - 2.8, float(text.text or ""))
-        for group in svg.iter(f"{SVG}g")
-        for text in group.findall(f"{SVG}text")
-        if group.get("text-anchor") == "end" and float(text.attrib["x"]) == ends[0] - 5
-    ]
-    (y0, low), *_, (y1, high) = labels
-    return lambda y: low + (float(y) - y0) * (high - low) / (y1 - y0)
-
-
-def test_seeds_of_the_page_stand_where_they_are(findings: Findings) -> None:
-    """Read by the labels of their axes: scores, differences, the mean with its interval, the margin and zero."""
-    finding = findings.findings[2]
-    verdict, svg = finding.verdict, seeds_svg(finding)
-    drawn, near = ElementTree.fromstring(svg), 0.0003  # a tenth of a point
-    score, value = scale_of(drawn, LEFT), scale_of(drawn, RIGHT)
-    slopes = [(score(y), score(z)) for y, z in re.findall(r"M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)", svg)]
-    pairs = sorted(verdict.per_seed, key=lambda pair: pair["delta"] <= 0)  # those that win are one path
-    assert slopes == [pytest.approx((pair["control"], pair["treatment"]), abs=near) for pair in pairs]
-    marks = [(float(x), value(y)) for x, y in re.findall(r'"M([\d.]+) ([\d.]+)m', svg)]
-    *seeds, (middle, mean) = sorted(one for one in marks if one[0] >= RIGHT[0])
-    assert [y for _, y in seeds] == pytest.approx([pair["delta"] for pair in verdict.per_seed], abs=near)
-    assert seeds[-1][0] < middle < RIGHT[1]
-    assert mean == pytest.approx(verdict.delta_mean, abs=near)
-    for word, favours in (("better", True), ("worse", False)):
-        *_, group = (g for g in drawn.iter(f"{SVG}g") if g.get("style") == f"fill:var(--mark-{word})")
-        paths = [path.attrib["d"] for path in group.iter(f"{SVG}path")]
-        assert paths
-        assert all((value(re.split("[ m]", path)[1]) > 0) == favours for path in paths)
-    zero, wide = 0.0, rf'"M{RIGHT[0]:g} ([\d.]+)H{RIGHT[1]:g}'
-    for shape, ends in (
-        (rf'"M{middle:g} ([\d.]+)V([\d.]+)"', [verdict.ci_low, verdict.ci_high]),
-        (rf"{wide}V([\d.]+)H{RIGHT[0]:g}z", [-0.03, 0.03]),
-        (rf'{wide}()"', [zero]),
-    ):
-        (found,) = re.findall(shape, svg)
-        assert [value(y) for y in found if y] == pytest.approx(ends, abs=near)
-    assert all(TOP <= float(y) <= BOTTOM for y in re.findall(r"M[\d.]+ ([\d.]+)[mVHL]", svg))
-
-
-@pytest.mark.parametrize(("count", "named"), [(8, range(7)), (20, range(0, 16, 3))])
-def test_at_most_eight_seeds_are_named_below_their_differences(
-    findings: Findings, count: int, named: Sequence[int]
-) -> None:
-    """As far as there is room beside the name of the mean."""
-    finding = findings.findings[0]
-    seeds = tuple(
-        {"seed": k, "treatment": 0.6 + k / 100, "control": 0.5, "delta": 0.1 + k / 100} for k in range(count)
-    )
-    svg = seeds_svg(replace(finding, verdict=replace(finding.verdict, per_seed=seeds)))
-    *marks, middle = sorted({x for x in map(float, re.findall(r'"M([\d.]+) [\d.]+m-3 2', svg)) if x > RIGHT[0]})
-    below = re.findall(rf'<text x="([\d.]+)" y="{BOTTOM + 12:g}">(\w+)<', svg)[2:]  # after the names of both arms
-    assert below == [*((f"{marks[k]:g}", str(k)) for k in named), (f"{middle:g}", "mean")]
 
 
 def test_curves_are_the_mean_of_the_seeds_with_their_spread(findings: Findings) -> None:

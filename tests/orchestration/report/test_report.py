@@ -47,11 +47,6 @@ ASKED_KEYS = {
 
 
 @pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    return findings_of(Ledger(tmp_path_factory.mktemp("report") / "ledger"))
-
-
-@pytest.fixture(scope="module")
 def page(findings: Findings) -> str:
     return html(findings, plots.every(findings), {findings.runs[0].id: "http://127.0.0.1:5000/#/runs/1"})
 
