@@ -44,7 +44,7 @@ class ClaimRow:
     verdict: str  # "better (difference p = .012)"
     kind: Word
     remarks: tuple[str, ...]  # "exploratory", "not as expected", "1 pair incomplete"
-    published: str  # "+0.102, same sign"
+    published: str  # "+0.102 (1 seed), same sign"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,8 @@ def with_published(findings: Findings, study: Study) -> Findings:
 
 
 def beside(printed: Printed, verdict: Verdict, larger_is_better: bool) -> str:
-    """The printed difference, and whether it is inside our interval, of the same sign, or not comparable.
+    """The printed difference with its seeds, and whether it is inside our interval, of the same sign, or not
+    comparable.
 
     For another backbone only the sign is compared, as the size depends on the model.
     """
@@ -38,7 +39,8 @@ def beside(printed: Printed, verdict: Verdict, larger_is_better: bool) -> str:
     if printed.not_comparable:
         return f"{figure}, not comparable: {printed.not_comparable}"
     other_backbone = bool(verdict.backbone) and _bare(printed.backbone) != _bare(verdict.backbone)
-    words = f"{figure} on {printed.backbone}" if other_backbone else figure
+    seeds = f"({printed.seeds} seed{'s' if printed.seeds > 1 else ''})"
+    words = f"{figure} on {printed.backbone} {seeds}" if other_backbone else f"{figure} {seeds}"
     if verdict.delta_mean is None:
         return words
     theirs = printed.difference if larger_is_better else -printed.difference  # ours favour the treatment

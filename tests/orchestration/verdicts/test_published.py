@@ -55,18 +55,29 @@ def ours(findings: Findings, **changed: Any) -> Verdict:
 @pytest.mark.parametrize(
     ("printed", "changed", "larger", "words"),
     [
-        ({"difference": 0.11}, {}, True, "+0.11, inside our interval"),
-        ({"difference": 0.2}, {}, True, "+0.2, same sign"),
-        ({"difference": -0.2}, {}, True, "-0.2, other sign"),
-        ({"difference": -0.11}, {}, False, "-0.11, inside our interval"),  # smaller is better: ours are gains
-        ({"difference": 0.11, "backbone": "other/huge"}, {}, True, "+0.11 on other/huge, same sign"),
-        ({"difference": 0.11, "backbone": f"owner/{BACKBONE}"}, {}, True, "+0.11, inside our interval"),
-        ({"difference": 0.11, "backbone": "other/huge"}, {"backbone": ""}, True, "+0.11, inside our interval"),
-        ({"difference": 0.0}, {}, True, "+0, no sign to compare"),
-        ({"difference": 0.0}, {"ci_low": -0.01}, True, "+0, inside our interval"),
+        ({"difference": 0.11}, {}, True, "+0.11 (1 seed), inside our interval"),
+        ({"difference": 0.11, "seeds": 10}, {}, True, "+0.11 (10 seeds), inside our interval"),
+        ({"difference": 0.2}, {}, True, "+0.2 (1 seed), same sign"),
+        ({"difference": -0.2}, {}, True, "-0.2 (1 seed), other sign"),
+        (
+            {"difference": -0.11},
+            {},
+            False,
+            "-0.11 (1 seed), inside our interval",
+        ),  # smaller is better: ours are gains
+        ({"difference": 0.11, "backbone": "other/huge"}, {}, True, "+0.11 on other/huge (1 seed), same sign"),
+        ({"difference": 0.11, "backbone": f"owner/{BACKBONE}"}, {}, True, "+0.11 (1 seed), inside our interval"),
+        (
+            {"difference": 0.11, "backbone": "other/huge"},
+            {"backbone": ""},
+            True,
+            "+0.11 (1 seed), inside our interval",
+        ),
+        ({"difference": 0.0}, {}, True, "+0 (1 seed), no sign to compare"),
+        ({"difference": 0.0}, {"ci_low": -0.01}, True, "+0 (1 seed), inside our interval"),
         ({"difference": 0.3, "not_comparable": "another pool"}, {}, True, "+0.3, not comparable: another pool"),
-        ({"difference": 0.3}, {"delta_mean": None}, True, "+0.3"),
-        ({"difference": 0.11}, {"ci_low": None, "ci_high": None}, True, "+0.11, same sign"),
+        ({"difference": 0.3}, {"delta_mean": None}, True, "+0.3 (1 seed)"),
+        ({"difference": 0.11}, {"ci_low": None, "ci_high": None}, True, "+0.11 (1 seed), same sign"),
     ],
 )
 def test_words(findings: Findings, printed: dict, changed: dict, larger: bool, words: str) -> None:
@@ -84,8 +95,8 @@ def test_the_report_has_a_column_where_a_figure_is_known(findings: Findings, tmp
     (tmp_path / "published" / "concept.yaml").write_text(PRINTED)
     told = with_published(findings, study)
     said = {one.verdict.claim: one.published for one in told.findings}
-    assert said["H1"] == "+0.1, inside our interval"
-    assert said["H3a"] == "-0.2 on huge, other sign"
+    assert said["H1"] == "+0.1 (1 seed), inside our interval"
+    assert said["H3a"] == "-0.2 on huge (1 seed), other sign"
     assert said["H3b"] == "+0, not comparable: our pool is smaller"
     assert said["H2"] == ""
     for shown in (forms.table(told), forms.markdown(told), forms.side_by_side([told, findings])):
