@@ -324,12 +324,13 @@ def _check_claim(
 ) -> None:
     """Refuse unknown names in a claim, even if the claim has other mistakes, and margins that mean nothing."""
     arms = [pair for role in ("treatment", "control", "matched_control") for pair in _written_arms(entry, role)]
-    for number, (path, arm) in enumerate(arms):
+    roles: dict[str, str] = {}  # arm -> the first role that is this arm alone, without `over` or a backbone
+    for path, arm in arms:
         if parts["arms"] is not WRONG:
             check.name((*place, *path), parts["arms"])
-        earlier = next((other[0] for other, named in arms[:number] if named == arm), None)
-        if earlier and len(path) == 1:
-            check.refuse((*place, *path), f"another arm than {earlier}")
+        role = str(path[0])
+        if entry[role] in (arm, {"arm": arm}) and (earlier := roles.setdefault(arm, role)) != role:
+            check.refuse((*place, role), f"another arm than {earlier}")
     sides: list[tuple[Place, Any]] = [((role,), entry.get(role)) for role in ("treatment", "control")]
     for steps, inner in [((), entry), *sides]:
         if isinstance(inner, dict) and isinstance(inner.get("backbone"), str) and parts["backbones"] is not WRONG:

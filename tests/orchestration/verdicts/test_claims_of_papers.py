@@ -333,6 +333,26 @@ def test_a_claim_that_cannot_be_is_refused_in_words(tmp_path: Path, claim: str, 
     assert told in str(caught.value), str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("treatment", "control", "told"),
+    [
+        ("B1", "{arm: B1}", "another arm than treatment"),
+        ("{arm: B1, over: B0}", "B0", "a gain over another arm on both sides"),
+        ("{arm: B1, over: B0}", "B1", "a gain over another arm on both sides"),
+        ("{arm: B1, backbone: large}", "B1", "a backbone on both sides"),
+    ],
+)
+def test_two_sides_that_do_not_go_together_are_one_mistake(
+    tmp_path: Path, treatment: str, control: str, told: str
+) -> None:
+    path = tmp_path / "broken.yaml"
+    claim = f"{{claim: H, treatment: {treatment}, control: {control}, metric: t2d/mrr, expect: better}}"
+    path.write_text(f"{STUDY}  - {claim}\n")
+    with pytest.raises(StudyError) as caught:
+        read_study(path)
+    assert str(caught.value).count("accepted: ") == str(caught.value).count(told) == 1
+
+
 def test_a_figure_of_a_mean_is_named_by_task_or_metric(tmp_path: Path) -> None:
     path = tmp_path / "named.yaml"
     claim = "{claim: H, treatment: B1, control: B0, metric: 'mean(t2d, d2t/mrr)', expect: better}"
