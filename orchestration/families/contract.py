@@ -111,7 +111,10 @@ class Corpus(Protocol):
 
 
 class FamilyEncoder(Protocol):
-    """The encoder of a run, trained or not."""
+    """The encoder of a run, trained or not.
+
+    One that may read for long has a `tell`, a function of words: while it is scored, the run reports these.
+    """
 
     @property
     def readers(self) -> Readers:

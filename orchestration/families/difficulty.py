@@ -137,6 +137,7 @@ class DifficultyFamily(PlainFamily):
         A training error fails one run; a scoring error fails all later runs of the job.
         """
         from trainers.difficulty.fit import MemberDiverged, fit_portions
+        from trainers.engine.world import Progress
 
         started = time.perf_counter()
         first = job.runs[0]  # the runs of a job share backbone, data and tasks, except tasks already scored
@@ -156,7 +157,7 @@ class DifficultyFamily(PlainFamily):
             isolate=not kinds.isdisjoint(ISOLATING),
             threads=world.threads,
             device=world.device,
-            report=lambda done, total: world.report(_progress(step=done, steps=total)),
+            report=lambda done, total: world.report(Progress(step=done, steps=total, loss=0.0)),
         )
         broken: dict[str, Exception] = {}
         for result in results:
@@ -256,7 +257,7 @@ def prepared(
 ) -> tuple[list[TaskData], Judge | None]:
     """Every data set of a study with embeddings and, if its data block names a judge, the judge's scores. Cached.
 
-    tell: called with a line of progress before each long step.
+    tell: hears, in words, of each long step before it starts, and how far it is.
     """
     from trainers.difficulty import data as difficulty_data
     from trainers.difficulty.judges import judge_of
@@ -264,7 +265,12 @@ def prepared(
     from trainers.encoders.frozen_encoder import SentenceEncoder
 
     encoder = SentenceEncoder(
-        resolve_backbone(backbone), data.prompt, data.max_length, device, keep_words=data.judge == STANDIN
+        resolve_backbone(backbone),
+        data.prompt,
+        data.max_length,
+        device,
+        keep_words=data.judge == STANDIN,
+        tell=tell,
     )
     judge = judge_of(data, encoder=encoder, resolve=resolve_backbone)
     pair_sets = [difficulty_data.prepared(load_task(name, data), encoder, judge, tell) for name in data.tasks]
@@ -279,9 +285,7 @@ def _prepared_for(run: Run, world: World) -> tuple[PairData, list[TaskData], Jud
     check_backbone(run, resolve_backbone(run.backbone))
     data = built(PairData, run.data)
     check_corpus(run, FAMILY.fingerprint(data))
-    pair_sets, judge = prepared(
-        data, run.backbone, device=world.device, tell=lambda words: world.report(_progress(doing=words))
-    )
+    pair_sets, judge = prepared(data, run.backbone, device=world.device, tell=world.tell)
     if run.defining.get(WITHOUT_DEV):
         pair_sets = [for_selection(pair_set) for pair_set in pair_sets]
     return data, pair_sets, judge
@@ -356,9 +360,3 @@ def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: 
             place.mkdir(parents=True)
             save_adapter(place / WEIGHTS, trained, pair_set.x.shape[1])
         (place / "headroom.json").write_text(json.dumps(asdict(headroom_of(pair_set)), indent=1))
-
-
-def _progress(step: int = 0, steps: int = 0, doing: str = "") -> Any:
-    from trainers.engine.world import Progress
-
-    return Progress(step=step, steps=steps, loss=0.0, doing=doing)

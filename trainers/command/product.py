@@ -17,6 +17,7 @@ from corpora.command.scores import FILES
 from trainers.command.process import end_of
 from trainers.encoders.backbones import modules_in, normalises, unusable
 from trainers.encoders.frozen_encoder import SentenceEncoder
+from trainers.encoders.passes_told import Tell, unheard
 from trainers.engine.world import World
 from trainers.errors import TrainerError
 
@@ -34,7 +35,8 @@ class Product:
     """The product of a command's run. encoder: a folder that sentence-transformers opens, or None. scores: a file.
 
     made: True if a command made it, False for an unchanged backbone. truncated: how many texts were cut. notes:
-    for the report. room: a temporary folder that is removed with this object.
+    for the report. room: a temporary folder that is removed with this object. tell: hears, in words, how far
+    reading is.
     """
 
     encoder: Path | None
@@ -45,6 +47,7 @@ class Product:
     log: Path | None = None
     truncated: int = 0
     room: TemporaryDirectory[str] | None = None
+    tell: Tell = unheard
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], Any]]:
@@ -91,7 +94,7 @@ class Product:
             raise NothingLeft(
                 "evaluate: a task reads texts, and the command left no encoder\n  accepted: one in {out}/model"
             )
-        return SentenceEncoder(self.encoder, device=self.world.device)
+        return SentenceEncoder(self.encoder, device=self.world.device, tell=lambda words: self.tell(words))
 
 
 def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:

@@ -21,6 +21,7 @@ from torch import Tensor
 from corpora.store.cache import entry, key_of
 from trainers.defsent.heads import PredictionHead, untrained_head
 from trainers.encoders.backbones import backbone_fingerprint
+from trainers.encoders.passes_told import Tell, unheard
 from trainers.encoders.tokens import Tokens, own_tokens, tokenizer_in, within
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import numpy_stream, torch_stream
@@ -67,12 +68,12 @@ def check_maskable(folder: Path) -> None:
 
 
 def fitted_head(
-    encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int
+    encoder: Encoder, folder: Path, texts: Sequence[str], *, epochs: int, tell: Tell
 ) -> tuple[PredictionHead, HeadFit]:
     """The head for this backbone and these texts, read from the cache or fitted.
 
-    texts: training definitions and plain text, without texts of dev, test or STS tasks. Raises ValueError if the
-    fitted head is not `usable`.
+    texts: training definitions and plain text, without texts of dev, test or STS tasks. tell: hears, in words, how
+    far a fit is. Raises ValueError if the fitted head is not `usable`.
     """
     digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()
     key = key_of(
@@ -89,7 +90,7 @@ def fitted_head(
     def build(place: Path) -> None:
         from safetensors.torch import save_file
 
-        head, fitted = fit_head(encoder, texts, epochs=epochs)
+        head, fitted = fit_head(encoder, texts, epochs=epochs, tell=tell)
         kept = {name: tensor.cpu().contiguous() for name, tensor in head.state_dict().items() if name != "decoder"}
         save_file(kept, place / FILE)
         (place / ABOUT).write_text(json.dumps(asdict(fitted), indent=1))
@@ -110,9 +111,11 @@ def fitted_head(
     return head, fitted
 
 
-def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[PredictionHead, HeadFit]:
+def fit_head(
+    encoder: Encoder, texts: Sequence[str], *, epochs: int, tell: Tell = unheard
+) -> tuple[PredictionHead, HeadFit]:
     """Fit transform and bias; encoder and decoder are frozen. AdamW with linear warm-up and decay to 0."""
-    states, targets = masked_states(encoder, texts)
+    states, targets = masked_states(encoder, texts, tell)
     order = torch.from_numpy(numpy_stream(SEED, "mlm", "held out").permutation(len(targets)))
     count = max(1, round(HELD_OUT * len(targets)))
     held, kept = order[:count], order[count:]
@@ -136,6 +139,7 @@ def fit_head(encoder: Encoder, texts: Sequence[str], *, epochs: int) -> tuple[Pr
     )
     with torch.enable_grad():
         for epoch in range(epochs):
+            tell(f"fitting the head to masked words, {epoch} of {epochs} epochs done")
             shuffled = kept[numpy_stream(SEED, "mlm", "order", epoch).permutation(len(kept))]
             for rows in shuffled.split(BATCH):
                 logits = F.linear(head.transformed(states[rows]), decoder, head.bias)
@@ -162,7 +166,7 @@ def _held_out(head: PredictionHead, states: Tensor, targets: Tensor, held: Tenso
     return right / len(held), loss / len(held)
 
 
-def masked_states(encoder: Encoder, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+def masked_states(encoder: Encoder, texts: Sequence[str], tell: Tell = unheard) -> tuple[Tensor, Tensor]:
     """States of the masked tokens of these texts, and their true ids. -> (K, D), (K,)."""
     states, targets = [], []
     for start in range(0, len(texts), PORTION):
@@ -172,6 +176,7 @@ def masked_states(encoder: Encoder, texts: Sequence[str]) -> tuple[Tensor, Tenso
         )
         states.append(encoder.states(masked)[torch.from_numpy(places).to(encoder.device)].clone())
         targets.append(torch.from_numpy(tokens.ids[places]))
+        tell(f"reading texts with masked words, {start + len(tokens):,} of {len(texts):,} done")
     return torch.cat(states), torch.cat(targets).to(encoder.device)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainers.defsent.heads import PredictionHead
     from trainers.defsent.settings import Settings
     from trainers.encoders.encoder import Encoder
+    from trainers.encoders.passes_told import Tell
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
 
@@ -39,7 +40,7 @@ def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
         return model.to(world.device)
     loop.reset_process(0, world)
     encoder = _load_encoder(settings, folder, world)
-    head = head_of(settings, encoder, folder, (), 0)[0]
+    head = head_of(settings, encoder, folder, (), 0, world.tell)[0]
     return WordEncoder(encoder, head, {"head_source": settings.head_source}).to(world.device).eval()
 
 
@@ -59,7 +60,7 @@ def fit(
     encoder = _load_encoder(settings, backbone, world)
     pieces, kept = words_known(encoder.tokenizer, corpus, backbone.name)
     texts = [*corpus.rows["train"].definitions.take(kept.rows[: settings.mlm_texts]), *corpus.plain_texts]
-    head, about_head = head_of(settings, encoder, backbone, texts, seed)
+    head, about_head = head_of(settings, encoder, backbone, texts, seed, world.tell)
     about: dict[str, Any] = {
         "head_source": settings.head_source,
         **about_head,
@@ -89,9 +90,10 @@ def _load_encoder(settings: Settings, folder: Path, world: World) -> Encoder:
 
 
 def head_of(
-    settings: Settings, encoder: Encoder, backbone: Path, texts: Sequence[str], seed: int
+    settings: Settings, encoder: Encoder, backbone: Path, texts: Sequence[str], seed: int, tell: Tell
 ) -> tuple[PredictionHead, dict[str, Any]]:
-    """The head of these settings, and facts about it for `WordEncoder.about`. texts: the texts for "mlm_fit".
+    """The head of these settings, and facts about it for `WordEncoder.about`. texts: the texts for "mlm_fit", of
+    whose reading `tell` hears.
 
     Raises ValueError if the backbone lacks the head, or a fit has no texts.
     """
@@ -111,7 +113,7 @@ def head_of(
         raise ValueError(
             "train.head_source = 'mlm_fit'\n  accepted: where there are training definitions to fit on"
         )
-    head, fitted = fitted_head(encoder, backbone, texts, epochs=settings.mlm_epochs)
+    head, fitted = fitted_head(encoder, backbone, texts, epochs=settings.mlm_epochs, tell=tell)
     return head, {f"mlm {name}": value for name, value in asdict(fitted).items()}
 
 

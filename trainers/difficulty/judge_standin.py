@@ -64,6 +64,7 @@ class TokenMatchStandin:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             matched[rows] = self._matched([*(a[row] for row in rows), *(b[row] for row in rows)])
+            self.encoder.tell(f"judging pairs, {start + len(rows):,} of {len(order):,} done")
         return np.hstack([matched, wording])
 
     @cached_property

@@ -6,7 +6,7 @@ A judge's scores are never an arm's score, except for the reference arm `judge_s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from corpora.store.errors import CorpusError
 from corpora.store.rows import number_within
 from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.encoders.frozen_encoder import SentenceEncoder, weights_digests
+from trainers.encoders.passes_told import Tell, passes_told, unheard
 from trainers.encoders.quiet import quiet
 
 FORMAT = 1
@@ -44,13 +45,17 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class CrossEncoderJudge:
-    """A cross-encoder with one output, through a sigmoid. Reads (a, b); symmetric: the mean of both orders."""
+    """A cross-encoder with one output, through a sigmoid. Reads (a, b); symmetric: the mean of both orders.
+
+    tell: hears, in words, how far it is.
+    """
 
     name: str
     folder: Path
     saw: tuple[str, ...]
     symmetric: bool = False
     device: str = "cpu"
+    tell: Tell = field(default=unheard, compare=False)
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
@@ -66,9 +71,10 @@ class CrossEncoderJudge:
         import torch
 
         pairs = list(zip(a, b, strict=True))
-        return self._model.predict(
-            pairs, batch_size=BATCH, activation_fn=torch.nn.Sigmoid(), show_progress_bar=False
-        )
+        with passes_told(self._model, len(pairs), self.tell, doing="judging pairs", gives="scores"):
+            return self._model.predict(
+                pairs, batch_size=BATCH, activation_fn=torch.nn.Sigmoid(), show_progress_bar=False
+            )
 
     @cached_property
     def _model(self) -> Any:
@@ -157,7 +163,8 @@ class ScoresFile:
 
 
 def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str], Path]) -> Judge | None:
-    """The judge that a data block names, or None. encoder: the frozen one, whose tokens the stand-in matches.
+    """The judge that a data block names, or None. encoder: the frozen one, whose tokens the stand-in matches, and
+    whose `tell` hears of the judging too.
 
     resolve(name) gives a cross-encoder's folder. CorpusError when something is missing.
     """
@@ -171,7 +178,9 @@ def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str
 
         return TokenMatchStandin(encoder, standin_pairs(data))
     folder = resolve(data.judge)
-    return CrossEncoderJudge(data.judge, folder, data.judge_saw, data.judge_symmetric, encoder.device)
+    return CrossEncoderJudge(
+        data.judge, folder, data.judge_saw, data.judge_symmetric, encoder.device, encoder.tell
+    )
 
 
 def judged(

@@ -26,6 +26,7 @@ from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
+from trainers.encoders.passes_told import Tell, unheard
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import (
@@ -106,6 +107,7 @@ class Encoder(nn.Module):
         self.layer_gate = LayerGate(backbone.config.hidden_size, layers) if readout == "gated" else None
         self._looked_up: tuple[np.ndarray, Tensor] | None = None  # ids, ascending, and their word embeddings
         self.reading: Reading | None = None  # replaces `embed` during evaluation (`trainers.encoders.together`)
+        self.tell: Tell = unheard  # hears of readings of layers during evaluation
         self.running: Running | None = None  # replaces the backbone in training (`trainers.encoders.stack`)
 
     @staticmethod
@@ -232,10 +234,11 @@ class Encoder(nn.Module):
 
     def _layer_means(self, tokens: Tokens, deepest: int) -> Tensor:
         ordered, order = tokens.longest_first()
-        means = [
-            torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-deepest:]])
-            for mask, layers in self._rectangles(ordered, every=True)
-        ]
+        means, done = list[Tensor](), 0
+        for mask, layers in self._rectangles(ordered, every=True):
+            means.append(torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-deepest:]]))
+            done += len(mask)
+            self.tell(f"reading layers of texts, {done:,} of {len(tokens):,} done")
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
     def mixture(self, last: Tensor) -> Tensor | None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
+from trainers.encoders.passes_told import Tell, passes_told, unheard
 from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import positions_of, texts_cut
 
@@ -76,7 +77,8 @@ class SentenceEncoder:
 
     prompt: text put before every sentence; None for the folder's default. max_length: tokens per sentence, at most
     as many as the model has positions; None for its own limit. keep_words: `encode` remembers the sentences'
-    tokens for `words`, until its next call. The model is loaded at the first call: a stored table needs no model.
+    tokens for `words`, until its next call. tell: hears, in words, how far reading is. The model is loaded at the
+    first call: a stored table needs no model.
     """
 
     folder: Path
@@ -84,6 +86,7 @@ class SentenceEncoder:
     max_length: int | None = None
     device: str = "cpu"
     keep_words: bool = False
+    tell: Tell = field(default=unheard, compare=False)
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
@@ -101,14 +104,15 @@ class SentenceEncoder:
         return self._encoded(sentences, normalize=False)
 
     def _encoded(self, sentences: Sequence[str], *, normalize: bool) -> np.ndarray:
-        return self._model.encode(
-            list(sentences),
-            batch_size=BATCH,  # it sorts by length itself and returns the given order
-            prompt=self.prompt,
-            normalize_embeddings=normalize,
-            convert_to_numpy=True,
-            show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
-        ).astype(np.float32)
+        with passes_told(self._model, len(sentences), self.tell):
+            return self._model.encode(
+                list(sentences),
+                batch_size=BATCH,  # it sorts by length itself and returns the given order
+                prompt=self.prompt,
+                normalize_embeddings=normalize,
+                convert_to_numpy=True,
+                show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
+            ).astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> int:
         """How many of these sentences are longer than the model's limit."""
@@ -139,20 +143,21 @@ class SentenceEncoder:
         """Row, sentence vector (d,) and tokens of every sentence, long ones first."""
         order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
         special = torch.tensor(self._model.tokenizer.all_special_ids, device=self.device)
-        for start in range(0, len(order), PORTION):
-            rows = order[start : start + PORTION]
-            outputs = self._model.encode(
-                [sentences[row] for row in rows],
-                batch_size=BATCH,
-                prompt=self.prompt,
-                output_value=None,  # all outputs, not the sentence vector alone
-                show_progress_bar=False,
-            )
-            for row, output in zip(rows, outputs, strict=True):
-                real = output["attention_mask"].bool() & ~torch.isin(output["input_ids"], special)
-                words = Words(output["input_ids"][real], output["token_embeddings"][real])
-                self._memory.keep(sentences[row], words)
-                yield row, output["sentence_embedding"], words
+        with passes_told(self._model, len(order), self.tell):
+            for start in range(0, len(order), PORTION):
+                rows = order[start : start + PORTION]
+                outputs = self._model.encode(
+                    [sentences[row] for row in rows],
+                    batch_size=BATCH,
+                    prompt=self.prompt,
+                    output_value=None,  # all outputs, not the sentence vector alone
+                    show_progress_bar=False,
+                )
+                for row, output in zip(rows, outputs, strict=True):
+                    real = output["attention_mask"].bool() & ~torch.isin(output["input_ids"], special)
+                    words = Words(output["input_ids"][real], output["token_embeddings"][real])
+                    self._memory.keep(sentences[row], words)
+                    yield row, output["sentence_embedding"], words
 
     @cached_property
     def _model(self) -> Any:

@@ -18,9 +18,10 @@ import torch
 import torch.distributed as dist
 
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.passes_told import unheard
 from trainers.encoders.tokens import Tokens
 from trainers.encoders.vectors import Vectors, keys, limit
-from trainers.engine.world import Progress, World
+from trainers.engine.world import World
 
 OVER = -1  # number of texts that tells the other ranks to stop
 
@@ -29,23 +30,39 @@ OVER = -1  # number of texts that tells the other ranks to stop
 def reading_together(encoder: Any, world: World) -> Iterator[None]:
     """Until the block ends, split what an encoder embeds among the ranks and cache it (`encoders.vectors`).
 
-    encoder: an `Encoder`, or an object with one as its `encoder`; others are left unchanged. Every rank must hold
-    the same weights. Ranks other than 0 encode for rank 0 until it leaves the block.
+    encoder: an `Encoder`, or an object with one as its `encoder`; others read by themselves. While it reads, the
+    run reports how far it is. Every rank must hold the same weights. Ranks other than 0 encode for rank 0 until it
+    leaves the block.
     """
     inner = encoder if isinstance(encoder, Encoder) else getattr(encoder, "encoder", None)
     if not isinstance(inner, Encoder):
-        yield
+        with _telling(encoder, world):
+            yield
     elif world.rank > 0:
         _serve(inner, world)
         yield
     else:
         inner.reading = _Reading(inner, world)
         try:
-            yield
+            with _telling(inner, world):
+                yield
         finally:
             inner.reading = None
             if world.size > 1:
                 _broadcast(np.array([OVER, 0, 0]), world)
+
+
+@contextmanager
+def _telling(encoder: Any, world: World) -> Iterator[None]:
+    """Until the block ends, the run reports how far the readings of an encoder are, if that tells it to `tell`."""
+    if not hasattr(encoder, "tell"):
+        yield
+        return
+    encoder.tell = world.tell
+    try:
+        yield
+    finally:
+        encoder.tell = unheard
 
 
 class _Reading:
@@ -112,13 +129,11 @@ def _share(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
 
 
 def _rows(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
-    """Encode the texts on this rank and report progress: a lane that is silent for long is taken for dead."""
+    """Encode the texts on this rank and tell how far it is."""
     done, rows = 0, np.zeros((len(tokens), encoder.width), np.float32)
     for texts, part in encoder.portions(tokens):
         rows[texts], done = part, done + len(texts)
-        world.report(
-            Progress(step=0, steps=0, loss=0.0, doing=f"encoding texts, {done:,} of {len(tokens):,} done")
-        )
+        world.tell(f"encoding texts, {done:,} of {len(tokens):,} done")
     return rows
 
 

@@ -21,8 +21,8 @@ GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", 
 class Progress:
     """How far a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
 
-    figures: the family's other figures of the step, by name. doing: what the run is doing before its first step,
-    in words.
+    figures: the family's other figures of the step, by name. doing: what the run is doing outside of its steps, in
+    words.
     """
 
     step: int
@@ -120,6 +120,10 @@ class World:
     def keeps_scratch(self) -> bool:
         """True for the one rank per scratch folder that clears, seals and publishes its content."""
         return (self.rank if self.local_rank is None else self.local_rank) == 0
+
+    def tell(self, words: str) -> None:
+        """Report what the run is doing outside of its steps; a run that reports nothing for long is ended."""
+        self.report(Progress(step=0, steps=0, loss=0.0, doing=words))
 
     def for_run(self, run_id: str) -> World:
         """The world of one of several trainings."""

@@ -63,7 +63,7 @@ def vectors(
 ) -> np.ndarray:
     """Unit vectors of a column, row by row; encoded in float32 unless they are kept. -> (N, D) float16, mapped.
 
-    sentences: where idf counts. tell: hears, in words, of the encoding before it starts. BackboneError when the
+    sentences: where idf counts. tell: hears, in words, how far the encoding is. BackboneError when the
     teacher is nowhere to be found.
     """
     folder, template = resolve_backbone(teacher.backbone), teacher.template(template)
@@ -94,6 +94,7 @@ def vectors(
                 np.linalg.norm(rows, axis=1, keepdims=True), 1e-9
             )
             begin += len(texts)
+            tell(f"{teacher.backbone} ({teacher.readout}) has read {begin:,} of {len(column):,} sentences")
         table.flush()
 
     place, _ = entry("teachers", key_of(content), build)

@@ -78,18 +78,14 @@ def fit(
 
 def terms_of(settings: Settings, student: Student, corpus: SanCorpus, steps: int, world: World) -> Terms:
     """The loss of an arm's host, as a function of what the engine hands to it."""
-    from trainers.engine.world import Progress
     from trainers.san.hosts import rankcse, rlrd, simcse, sncse
     from trainers.san.hosts.rows import Rows
     from trainers.san.teachers import Teachers
 
-    def tell(words: str) -> None:
-        world.report(Progress(step=0, steps=steps, loss=0.0, doing=words))
-
     host: Callable[[Rows, SanBatch, Settings], dict[str, Tensor]]
     host = sncse.terms if settings.host in PROMPTED else simcse.terms
     if settings.host in TAUGHT:
-        teachers = Teachers.of(settings, corpus, device=world.device, tell=tell)
+        teachers = Teachers.of(settings, corpus, device=world.device, tell=world.tell)
         if settings.host == "rankcse":
             host = partial(rankcse.terms, teachers=teachers, world=world)
         else:

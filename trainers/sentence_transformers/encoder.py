@@ -12,6 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from trainers.encoders.gated_pooling import sentence_transformer
+from trainers.encoders.passes_told import Tell, passes_told, unheard
 from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import texts_cut
 from trainers.engine.world import World
@@ -23,11 +24,12 @@ PROMPT = "text"  # the name of the prompt for every text, in the saved folder
 
 @dataclass(eq=False)
 class SentenceModel:
-    """A model and its world. truncated: how many texts were cut."""
+    """A model and its world. truncated: how many texts were cut. tell: hears, in words, how far reading is."""
 
     model: SentenceTransformer
     world: World
     truncated: int = 0
+    tell: Tell = unheard
 
     @property
     def readers(self) -> Mapping[str, Callable[[Sequence[str]], np.ndarray]]:
@@ -45,7 +47,8 @@ class SentenceModel:
     def _encoded(self, texts: Sequence[str], *, normalize: bool) -> np.ndarray:
         self.truncated += texts_cut(self.model, texts)
         device = self.world.device.partition(":")[0]
-        with torch.autocast(device, torch.bfloat16, enabled=self.world.precision == "bf16"):
+        bf16 = torch.autocast(device, torch.bfloat16, enabled=self.world.precision == "bf16")
+        with bf16, passes_told(self.model, len(texts), self.tell):
             rows = self.model.encode(
                 list(texts), batch_size=BATCH, normalize_embeddings=normalize, show_progress_bar=False
             )

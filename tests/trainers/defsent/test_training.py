@@ -322,7 +322,10 @@ def test_a_fitted_head_is_that_of_a_plain_loop(bare: Path):
     are written a second time."""
     encoder = Encoder.load(bare)
     texts = list(CORPUS.rows["train"].definitions) * 12
-    head, fitted = fit_head(encoder, texts, epochs=3)
+    heard: list[str] = []
+    head, fitted = fit_head(encoder, texts, epochs=3, tell=heard.append)
+    assert heard[0] == f"reading texts with masked words, {len(texts)} of {len(texts)} done"
+    assert heard[1:] == [f"fitting the head to masked words, {done} of 3 epochs done" for done in range(3)]
     states, targets = masked_states(encoder, texts)
     order = torch.from_numpy(numpy_stream(0, "mlm", "held out").permutation(len(targets)))
     held, kept = order.split([round(len(order) / 20), len(order) - round(len(order) / 20)])
@@ -390,7 +393,7 @@ def test_the_fitted_head_reads_training_definitions_alone(bare: Path, monkeypatc
 
     read_by_it: list[str] = []
 
-    def spy(encoder, folder, texts, *, epochs):
+    def spy(encoder, folder, texts, *, epochs, tell):
         read_by_it.extend(texts)
         raise ValueError("enough")
 

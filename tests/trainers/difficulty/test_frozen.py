@@ -302,6 +302,34 @@ def test_wording_features_see_numbers_and_negation() -> None:
     assert wording_features("same words", "same words") == [1, 1, 1, 0, 1, 4, 0, 0]
 
 
+@pytest.mark.parametrize("keep_words", [False, True])
+def test_an_encoder_says_how_far_it_is(folder: Path, keep_words: bool) -> None:
+    """Of a large one, thousands of sentences take longer than a run may stand still."""
+    heard: list[str] = []
+    texts = [f"the {WORDS[row % len(WORDS)]} number {row}" for row in range(70)]
+    rows = SentenceEncoder(folder, keep_words=keep_words, tell=heard.append).encode(texts)
+    assert heard == [f"encoding texts, {done} of 70 done" for done in (32, 64, 70)]
+    assert np.array_equal(rows, SentenceEncoder(folder, keep_words=keep_words).encode(texts))
+
+
+def test_a_judge_says_how_far_it_is(folder: Path, tmp_path: Path) -> None:
+    """The one that a study names tells what the study's encoder tells."""
+    heard: list[str] = []
+    encoder, place = SentenceEncoder(folder, tell=heard.append), cross_encoder(tmp_path)
+    a, b = [f"the old {word} runs" for word in WORDS * 10][:70], ["water in a small cup"] * 70
+    judge = judge_of(PairData(judge=str(place), judge_saw=()), encoder=encoder, resolve=Path)
+    assert judge is not None
+    scores = judge.score(a, b)
+    assert heard == [f"judging pairs, {done} of 70 done" for done in (32, 64, 70)]
+    assert np.array_equal(scores, CrossEncoderJudge("silent", place, ()).score(a, b))
+    heard.clear()
+    pairs = Pairs(tuple(map(str, range(70))), tuple(a), tuple(b), np.zeros(70))
+    TokenMatchStandin(encoder, pairs).features(a, b)
+    assert [words for words in heard if "judging" in words] == [
+        f"judging pairs, {done} of 70 done" for done in (64, 70)
+    ]
+
+
 def test_judges_by_name(folder: Path, tmp_path: Path) -> None:
     encoder = SentenceEncoder(folder)
     assert judge_of(PairData(), encoder=encoder, resolve=Path) is None

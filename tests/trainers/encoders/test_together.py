@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -207,6 +208,52 @@ def test_an_encoder_of_another_kind_is_left_as_it_is() -> None:
 
     with reading_together(Plain(), World(rank=1, size=2)):
         pass
+
+
+def _own(folder: Path) -> tuple[Any, Callable[[Any], object]]:
+    return Encoder.load(folder), lambda encoder: encoder.encode(TEXTS)
+
+
+def _layers(folder: Path) -> tuple[Any, Callable[[Any], object]]:
+    return Encoder.load(folder), lambda encoder: encoder.read_layers(TEXTS)
+
+
+def _by_library(folder: Path) -> tuple[Any, Callable[[Any], object]]:
+    from trainers.sentence_transformers.encoder import opened
+    from trainers.sentence_transformers.settings import Settings
+
+    return opened(Settings(train=False), folder, World()), lambda encoder: encoder.encode(TEXTS)
+
+
+def _of_a_command(folder: Path) -> tuple[Any, Callable[[Any], object]]:
+    from trainers.command.product import opened
+
+    return opened(folder, World()), lambda encoder: encoder.encode(TEXTS)
+
+
+@pytest.mark.parametrize("kind", [_own, _layers, _by_library, _of_a_command])
+def test_whoever_reads_for_long_says_how_far_it_is(
+    backbone: Path, kind: Callable[[Path], tuple[Any, Callable[[Any], object]]]
+) -> None:
+    """Or a run that reads on would be ended as one that stands still. Nothing else changes, and only there it says."""
+    heard: list[Progress] = []
+    encoder, read = kind(backbone)
+    before = read(encoder)
+    with reading_together(encoder, World(report=heard.append)):
+        told = read(encoder)
+    places = [progress.doing.partition(", ")[2] for progress in heard]
+    assert places == sorted(set(places), key=places.index)  # no two words in a row are the same
+    assert places[-1] == f"{len(TEXTS)} of {len(TEXTS)} done"
+    assert {(progress.step, progress.steps) for progress in heard} == {(0, 0)}
+    again, number = read(encoder), len(heard)
+    assert len(heard) == number
+    for one, other in ((told, before), (again, before)):
+        torch.testing.assert_close(_rows_of(one), _rows_of(other), rtol=0, atol=1e-6)
+
+
+def _rows_of(found: Any) -> torch.Tensor:
+    rows = found if isinstance(found, np.ndarray) else np.stack([layers for layers, _ in found])
+    return torch.from_numpy(rows)
 
 
 def test_a_group_gives_what_one_worker_gives(backbone: Path, tmp_path: Path) -> None:

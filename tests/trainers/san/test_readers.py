@@ -157,17 +157,22 @@ def of_teacher(name: str, template=None, tell=print) -> np.ndarray:
 
 def test_teachers_are_read_once(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    monkeypatch.setattr("trainers.san.teacher_vectors.PORTION", 25)
     heard: list[str] = []
     first = of_teacher(f"{backbone}@mean", tell=heard.append)
     again = of_teacher(f"{backbone}@mean", tell=heard.append)
-    assert heard == [f"{backbone} (mean) reads 40 sentences"]
+    assert heard == [
+        f"{backbone} (mean) reads 40 sentences",
+        f"{backbone} (mean) has read 25 of 40 sentences",
+        f"{backbone} (mean) has read 40 of 40 sentences",
+    ]
     assert np.array_equal(first, again)
     assert first.dtype == np.float16
     expected = Encoder.load(backbone, readout="mean", max_length=32).encode(CORPUS.sentences[:])
     assert np.allclose(first, expected, atol=1e-3)
     of_teacher(f"{backbone}@cls", tell=heard.append)
     of_teacher(f"{backbone}@cls", VIEW, tell=heard.append)
-    assert len(heard) == 3
+    assert len(heard) == 9
 
 
 def test_a_teacher_reads_the_template_as_its_readout_says(
