@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from corpora.store.durable import as_readable_as, flush, flush_tree
 from corpora.store.errors import CorpusError
+from corpora.store.telling import Tell, unheard
 
 log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
+POLL_SECONDS = 0.2  # how often a lock is tried that another process holds
 
 
 def cache_folder() -> Path:
@@ -57,11 +59,11 @@ def builds() -> bool:
     return _BUILDS.get()
 
 
-def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dict[str, str]]:
+def entry(name: str, key: str, build: Callable[[Path], None], tell: Tell = unheard) -> tuple[Path, dict[str, str]]:
     """The folder of this key and the sha256 of each of its files; `build(folder)` builds it if it is absent.
 
-    Of several processes one builds and the others wait. A folder appears under its name only when complete. A
-    folder whose files differ from its manifest is renamed and built again.
+    Of several processes one builds and the others wait; `tell` hears how long. A folder appears under its name
+    only when complete. A folder whose files differ from its manifest is renamed and built again.
     """
     shelf = cache_folder() / name
     shelf.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,7 @@ def entry(name: str, key: str, build: Callable[[Path], None]) -> tuple[Path, dic
     if digests is None and not builds():
         raise CorpusError(f"{name}: not built on this machine\n  accepted: after a run that reads it")
     if digests is None:
-        with _locked(shelf / f"{key}.lock"):
+        with _locked(shelf / f"{key}.lock", f"waiting for another process to make {name}", tell):
             digests = _verified(place)  # another process may have built it while we waited
             if digests is None:
                 _set_aside(place)
@@ -113,7 +115,19 @@ def _built(place: Path, build: Callable[[Path], None]) -> dict[str, str]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # released when the file closes, also if we die
+def _locked(path: Path, waiting: str, tell: Tell) -> Iterator[None]:
+    """Hold a lock within the block; while another process holds it, `tell` hears these words and the seconds."""
+    began = time.monotonic()
+    with path.open("w") as file:  # the lock is released when the file closes, also if we die
+        while not _lock(file):
+            tell(f"{waiting}, {time.monotonic() - began:.0f} s")
+            time.sleep(POLL_SECONDS)
         yield
+
+
+def _lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

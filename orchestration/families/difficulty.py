@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.difficulty.pairs import GRADED, STANDIN, PairData, load_task, measured_on, seen_by_judge, set_named
+from corpora.store.telling import Tell, unheard
 from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
 from evaluators.tasks.task import Task, Tasks, named
@@ -253,7 +254,7 @@ def prepared(
     backbone: str,
     *,
     device: str = "cpu",
-    tell: Callable[[str], None] = lambda words: None,
+    tell: Tell = unheard,
 ) -> tuple[list[TaskData], Judge | None]:
     """Every data set of a study with embeddings and, if its data block names a judge, the judge's scores. Cached.
 

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from corpora.command.scores import FILES
+from corpora.store.telling import Tell, unheard
 from trainers.command.process import end_of
 from trainers.encoders.backbones import modules_in, normalises, unusable
 from trainers.encoders.frozen_encoder import SentenceEncoder
-from trainers.encoders.passes_told import Tell, unheard
 from trainers.engine.world import World
 from trainers.errors import TrainerError
 

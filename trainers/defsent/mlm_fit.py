@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from corpora.store.cache import entry, key_of
+from corpora.store.telling import Tell, unheard
 from trainers.defsent.heads import PredictionHead, untrained_head
 from trainers.encoders.backbones import backbone_fingerprint
-from trainers.encoders.passes_told import Tell, unheard
 from trainers.encoders.tokens import Tokens, own_tokens, tokenizer_in, within
 from trainers.engine.optimisation import schedule
 from trainers.engine.streams import numpy_stream, torch_stream
@@ -95,7 +95,7 @@ def fitted_head(
         save_file(kept, place / FILE)
         (place / ABOUT).write_text(json.dumps(asdict(fitted), indent=1))
 
-    place, _ = entry("defsent-heads", key, build)
+    place, _ = entry("defsent-heads", key, build, tell)
     from safetensors.torch import load_file
 
     fitted = HeadFit(**json.loads((place / ABOUT).read_text()))

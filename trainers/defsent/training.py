@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from corpora.defsent.records import DefsentCorpus
+    from corpora.store.telling import Tell
     from trainers.defsent.batches import LabelledBatch
     from trainers.defsent.encoder import WordEncoder
     from trainers.defsent.heads import PredictionHead
     from trainers.defsent.settings import Settings
     from trainers.encoders.encoder import Encoder
-    from trainers.encoders.passes_told import Tell
     from trainers.engine.loop import Encode
     from trainers.engine.world import Progress, World
 

@@ -5,7 +5,7 @@ Targets for training are built from training pairs only; those of the evaluation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from corpora.difficulty import pairs
 from corpora.difficulty.rows import PairTask
 from corpora.difficulty.surface import hard_lex, per_sentence, surface_complexity
 from corpora.store.errors import CorpusError
+from corpora.store.telling import Tell, unheard
 from trainers.difficulty.judges import Judge, judged
 from trainers.encoders.embeddings import embed
 from trainers.encoders.frozen_encoder import FrozenEncoder
@@ -106,9 +107,7 @@ class TaskData:
         return np.array([means.get(sentence, 0.0) for sentence in self.task.sentences])
 
 
-def prepared(
-    task: PairTask, encoder: FrozenEncoder, judge: Judge | None, tell: Callable[[str], None] = lambda words: None
-) -> TaskData:
+def prepared(task: PairTask, encoder: FrozenEncoder, judge: Judge | None, tell: Tell = unheard) -> TaskData:
     """Embed a task and have its pairs judged: once, for all runs to come; later both come from their stores.
 
     tell: hears, in words, of whatever takes its time, before it starts.

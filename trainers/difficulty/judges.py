@@ -19,9 +19,10 @@ from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
 from corpora.store.rows import number_within
+from corpora.store.telling import Tell, unheard
 from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.encoders.frozen_encoder import SentenceEncoder, weights_digests
-from trainers.encoders.passes_told import Tell, passes_told, unheard
+from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
 
 FORMAT = 1
@@ -183,9 +184,7 @@ def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str
     )
 
 
-def judged(
-    judge: Judge, task: PairTask, tell: Callable[[str], None] = lambda words: None
-) -> dict[str, np.ndarray]:
+def judged(judge: Judge, task: PairTask, tell: Tell = unheard) -> dict[str, np.ndarray]:
     """The judge's scores of the task's `train` and `evaluation` pairs, (N,) each, stored per ordered pair.
 
     tell: hears, in words, of the judging before it starts.
@@ -193,7 +192,7 @@ def judged(
     return {"train": scores_of(judge, task.train, tell), "evaluation": scores_of(judge, task.evaluation, tell)}
 
 
-def scores_of(judge: Judge, pairs: Pairs, tell: Callable[[str], None] = lambda words: None) -> np.ndarray:
+def scores_of(judge: Judge, pairs: Pairs, tell: Tell = unheard) -> np.ndarray:
     """Scores of these pairs in their order, from the store or, once, from the judge. ValueError outside [0, 1]."""
     names = [pair_sha256(*pair) for pair in zip(pairs.a, pairs.b, strict=True)]
     key = key_of({"judge": dict(judge.identity), "pairs": key_of({"pairs": names}), "format": FORMAT})
@@ -211,5 +210,5 @@ def scores_of(judge: Judge, pairs: Pairs, tell: Callable[[str], None] = lambda w
 
     from pyarrow import feather
 
-    place, _ = entry("judge", key, build)
+    place, _ = entry("judge", key, build, tell)
     return feather.read_table(str(place / "scores.arrow"))["score"].to_numpy()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from corpora.store.cache import entry, key_of
+from corpora.store.telling import Tell, unheard
 from trainers.encoders.frozen_encoder import FrozenEncoder
 
 FORMAT = 1  # raised whenever the same key fields would give another table
@@ -30,9 +31,7 @@ class Embedded:
     key: str
 
 
-def embed(
-    encoder: FrozenEncoder, sentences: Sequence[str], tell: Callable[[str], None] = lambda words: None
-) -> Embedded:
+def embed(encoder: FrozenEncoder, sentences: Sequence[str], tell: Tell = unheard) -> Embedded:
     """Vectors of these sentences in their order, from the store; if it lacks them, encode and store them.
 
     tell: called with a line of progress before encoding starts.
@@ -55,7 +54,7 @@ def embed(
         }
         (folder / "meta.json").write_text(json.dumps(meta, indent=1))
 
-    place, _ = entry("embeddings", key, build)
+    place, _ = entry("embeddings", key, build, tell)
     from safetensors.numpy import load_file
 
     return Embedded(_checked(load_file(place / "emb.safetensors")["x"], len(sentences)), key)

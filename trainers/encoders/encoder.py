@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from corpora.store.telling import Tell, unheard
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
@@ -26,7 +27,6 @@ from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
-from trainers.encoders.passes_told import Tell, unheard
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import (

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
-from trainers.encoders.passes_told import Tell, passes_told, unheard
+from corpora.store.telling import Tell, unheard
+from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import positions_of, texts_cut
 

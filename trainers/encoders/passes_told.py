@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
-Tell = Callable[[str], None]  # hears, in words, how far long work is
-
-
-def unheard(words: str) -> None:
-    return None
+from corpora.store.telling import Tell
 
 
 @contextmanager

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from corpora.store.telling import unheard
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.passes_told import unheard
 from trainers.encoders.tokens import Tokens
 from trainers.encoders.vectors import Vectors, keys, limit
 from trainers.engine.world import World

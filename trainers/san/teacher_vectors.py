@@ -5,7 +5,7 @@ One pass serves all epochs, arms, trials and seeds. A million sentences at width
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from corpora.store.cache import entry, key_of
+from corpora.store.telling import Tell
 from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
 from trainers.encoders.embeddings import digest_of_texts
 from trainers.encoders.encoder import Encoder
@@ -59,7 +60,7 @@ def vectors(
     *,
     max_length: int,
     device: str,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> np.ndarray:
     """Unit vectors of a column, row by row; encoded in float32 unless they are kept. -> (N, D) float16, mapped.
 
@@ -97,7 +98,7 @@ def vectors(
             tell(f"{teacher.backbone} ({teacher.readout}) has read {begin:,} of {len(column):,} sentences")
         table.flush()
 
-    place, _ = entry("teachers", key_of(content), build)
+    place, _ = entry("teachers", key_of(content), build, tell)
     return np.load(place / "vectors.npy", mmap_mode="r", allow_pickle=False)
 
 

@@ -6,7 +6,6 @@ views, negatives = teachers.cosines(0, batch)            # of the first teacher
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from trainers.san.templates import OTHER_VIEW, VIEW
 
 if TYPE_CHECKING:
     from corpora.san.records import SanCorpus
+    from corpora.store.telling import Tell
     from trainers.san.batches import SanBatch
 
 
@@ -44,7 +44,7 @@ class Teachers:
     device: str
 
     @staticmethod
-    def of(settings: Settings, corpus: SanCorpus, *, device: str, tell: Callable[[str], None]) -> Teachers:
+    def of(settings: Settings, corpus: SanCorpus, *, device: str, tell: Tell) -> Teachers:
         """Their vectors from the cache, or encoded now, of which `tell` hears.
 
         The teachers of a prompted host see its templates; those of others see one text, whose two views are one.

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from corpora.store.telling import Tell, unheard
 from trainers.encoders.gated_pooling import sentence_transformer
-from trainers.encoders.passes_told import Tell, passes_told, unheard
+from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
 from trainers.encoders.tokens import texts_cut
 from trainers.engine.world import World

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,8 @@ def test_built_once_then_read(own_cache: Path) -> None:
 
 RACER = """
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from corpora.store.cache import entry
 
@@ -67,6 +71,28 @@ def test_a_race_builds_once(own_cache: Path) -> None:
     assert [racer.returncode for racer in racers] == [0, 0, 0]
     assert len(answers) == 1
     assert (own_cache / "race" / "builds").read_text() == "built\n"
+
+
+def test_who_waits_says_for_what(own_cache: Path) -> None:
+    """A run that says nothing new for long is ended: it waits as long as the other takes."""
+    heard: list[str] = []
+    began, waited = threading.Event(), threading.Event()
+
+    def slow(folder: Path) -> None:
+        began.set()
+        assert waited.wait(30)
+        _build(folder)
+
+    def hear(words: str) -> None:
+        heard.append(words)
+        waited.set()
+
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(entry, "kind", "k", slow)
+        assert began.wait(30)
+        second = entry("kind", "k", _lose, hear)  # which finds the other's, and builds nothing
+    assert first.result() == second
+    assert heard[0] == "waiting for another process to make kind, 0 s"
 
 
 def _cut(place: Path) -> None:
