@@ -190,15 +190,22 @@ def test_a_text_has_one_vector_whatever_it_is_encoded_with(backbone: Path, reado
     assert encoder.encode([]).shape == (0, 32)
 
 
+@pytest.mark.parametrize("slack", [3, 64])
 @pytest.mark.parametrize(
     ("kind", "packs"), [("bert", True), ("roberta", True), ("electra", True), ("mpnet", False)]
 )
-def test_texts_of_many_lengths_equal_a_padded_batch(kind: str, packs: bool):
-    """The architecture's own attention over one padded batch is the oracle, gradients included."""
+def test_texts_of_many_lengths_equal_a_padded_batch(
+    kind: str, packs: bool, slack: int, monkeypatch: pytest.MonkeyPatch
+):
+    """The architecture's own attention over one padded batch is the oracle, gradients included.
+
+    slack 64: both rectangles of the pass have padding; 3: one of four has.
+    """
     from transformers import AutoConfig, AutoModel
 
     from trainers.encoders import packing
 
+    monkeypatch.setattr("trainers.encoders.encoder.SLACK", slack)
     packing.register()
     assert (kind in packing.PACKED) == packs
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
