@@ -97,7 +97,7 @@ def _newest(scratch: Path, before: int | None) -> int:
 
 def _digests(folder: Path) -> dict[str, str]:
     """sha256 of every file of a checkpoint, by its path in the checkpoint's folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS)
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS)
     return {file.relative_to(folder).as_posix(): digest_of(file) for file in files}
 
 

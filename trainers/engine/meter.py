@@ -74,7 +74,7 @@ class Meter:
         seconds = time.perf_counter() - self._began
         cost = {"seconds": seconds, "gpu_hours": self._workers * seconds * self._gpus / 3600}
         cost |= {name: self._workers * joules for name, joules in self._joules().items()}
-        if self._flops and self._step_seconds:
+        if self._flops:
             cost |= {"flops": self._workers * self._flops, "step_seconds": self._step_seconds}
         return added(cost, self._earlier)
 
@@ -86,7 +86,7 @@ class Meter:
         all parts do.
         """
         cost = self.so_far()
-        if self._flops and self._step_seconds:
+        if self._flops:
             cost["flops_per_second"] = reached = self._flops / self._step_seconds
             if limit := _peak_or_none(self._device, self._precision):
                 cost["peak_share"] = reached / limit
@@ -97,7 +97,7 @@ class Meter:
         """Energy of one worker. On a GPU the total needs both the GPU's energy and the processors'."""
         energy = self._energy.joules()
         if CARD in energy:
-            energy[CARD] *= min(self._gpus or 1.0, 1.0)
+            energy[CARD] *= min(self._gpus, 1.0)
         found = {"gpu_joules": energy[CARD]} if CARD in energy else {}
         parts = ("processors", CARD) if self._device.startswith("cuda") else ("processors",)
         return found | (
@@ -112,7 +112,7 @@ def added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, flo
     """
     if not one or not other:
         return {**one, **other}
-    sums = {name: one.get(name, 0.0) + other.get(name, 0.0) for name in ADDED_UP if name in one or name in other}
+    sums = {name: one[name] + other[name] for name in ADDED_UP if name in one and name in other}
     partial = {name for name in ENERGIES if (name in one) != (name in other)}
     return {name: value for name, value in ({**other, **one} | sums).items() if name not in partial}
 

@@ -518,10 +518,15 @@ def test_a_half_written_checkpoint_is_not_read(tmp_path: Path):
     whole, _ = trained()
     with pytest.raises(Killed):
         trained(world=World(scratch=tmp_path, checkpoint_every=4, report=killing(7)))
+    names = sorted(file.name for file in (tmp_path / "step-4").iterdir())
     torn = tmp_path / "draft" / "step-8"
     shutil.copytree(tmp_path / "step-4", torn)
     for file in torn.iterdir():
         file.write_bytes(file.read_bytes()[:100])
+    (torn / "extra.pt").touch()
+    with pytest.raises(Killed):
+        trained(world=World(scratch=tmp_path, checkpoint_every=4, report=killing(9)))
+    assert sorted(file.name for file in (tmp_path / "step-8").iterdir()) == names
     resumed, curve = trained(world=World(scratch=tmp_path, checkpoint_every=4))
     assert len(curve) == 12
     assert same(weights(resumed), weights(whole))
@@ -564,7 +569,10 @@ def test_a_checkpoint_that_is_not_as_it_was_written_is_not_opened(tmp_path: Path
     assert same(weights(again), weights(whole))
 
 
-def test_of_two_checkpoints_the_older_is_gone_on_from_where_the_newer_is_damaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("damaged", "first"), [(False, 9), (True, 5)])
+def test_of_two_checkpoints_the_older_is_gone_on_from_where_the_newer_is_damaged(
+    tmp_path: Path, damaged: bool, first: int
+) -> None:
     """A kill between the rename of the new one and the removal of the old one leaves both."""
     whole, _ = trained()
     scratch, kept = tmp_path / "scratch", tmp_path / "kept"
@@ -574,10 +582,11 @@ def test_of_two_checkpoints_the_older_is_gone_on_from_where_the_newer_is_damaged
         if at == 5:
             shutil.copytree(scratch / "step-4", kept)
     kept.rename(scratch / "step-4")
-    next((scratch / "step-8").glob("*model_states.pt")).write_bytes(b"")
+    if damaged:
+        next((scratch / "step-8").glob("*model_states.pt")).write_bytes(b"")
     seen: list[Progress] = []
     again, curve = trained(world=World(scratch=scratch, checkpoint_every=4, report=seen.append))
-    assert [progress.step for progress in seen] == list(range(5, 13))
+    assert [progress.step for progress in seen] == list(range(first, 13))
     assert len(curve) == 12
     assert same(weights(again), weights(whole))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from trainers.engine import meter as meters
-from trainers.engine.meter import Meter, added, counting, peak
+from trainers.engine.meter import Meter, added, counting, part_of, peak
 
 
 def net(frozen: bool) -> nn.Sequential:
@@ -60,10 +63,30 @@ def test_what_is_read_again_is_counted_once() -> None:
         assert flops() == 2 * 4 * (2 * 15 + 3 * 10)
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_parts_of_parts_that_are_read_again_are_counted_once(reentrant: bool) -> None:
+    """Of each product one forward and two back, as the rows need a gradient too."""
+    model, rows = net(False), torch.ones(4, 3, requires_grad=True)
+
+    def part(given: torch.Tensor) -> Any:
+        return checkpoint(model, given, use_reentrant=reentrant)
+
+    with counting(model) as flops:
+        checkpoint(part, rows, use_reentrant=reentrant).sum().backward()
+        assert flops() == 2 * 4 * 3 * (15 + 10)
+
+
+@pytest.mark.parametrize("again_in_parts", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_what_is_first_read_without_a_gradient_has_its_gradients_counted_when_it_is_read_again(parts: int) -> None:
-    """As losses that cache gradients do: read, differentiate the rows, read once more within that pass back."""
+def test_what_is_first_read_without_a_gradient_has_its_gradients_counted_when_it_is_read_again(
+    parts: int, again_in_parts: bool
+) -> None:
+    """As losses that cache gradients do: read, differentiate the rows, read once more within that pass back.
+
+    again_in_parts: what is read once more keeps no activations, so that its own pass back reads it a third time.
+    """
     model, rows = net(False), torch.ones(4, 3)
+    read = partial(checkpoint, model, use_reentrant=False) if again_in_parts else model
     with counting(model) as flops:
         for _ in range(2):
             with torch.no_grad():
@@ -75,15 +98,15 @@ def test_what_is_first_read_without_a_gradient_has_its_gradients_counted_when_it
             def again(gradient: torch.Tensor) -> None:
                 with torch.enable_grad():
                     for part, own in zip(rows.chunk(parts), gradient.chunk(parts), strict=True):
-                        model(part).backward(own)
+                        read(part).backward(own)
 
             seen.register_hook(again)
             seen.sum().backward()
             assert flops() == 2 * 4 * (2 * 15 + 3 * 10) + 2 * 4 * (15 + 10)
 
 
-def bert(frozen: bool, attention: str) -> Any:
-    """Two layers of width 8 with two heads; frozen: all but the second layer's keys and what lies behind them."""
+def bert(trained: str, attention: str) -> Any:
+    """Two layers of width 8 with two heads; trained: this projection of the second layer alone, "" for all."""
     from transformers import BertConfig, BertModel
 
     from trainers.encoders import packing
@@ -92,19 +115,19 @@ def bert(frozen: bool, attention: str) -> Any:
     sizes = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = BertConfig(vocab_size=11, max_position_embeddings=9, attn_implementation=attention, **sizes)
     model = BertModel(config, add_pooling_layer=False)
-    if frozen:
+    if trained:
         model.requires_grad_(False)
-        model.encoder.layer[1].attention.self.key.requires_grad_(True)
+        getattr(model.encoder.layer[1].attention.self, trained).requires_grad_(True)
     return model
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("trained", ["", "query", "key", "value"])
 @pytest.mark.parametrize("attention", ["eager", "semray_packed"])
-def test_a_transformer_is_counted_as_torch_counts_it(attention: str, frozen: bool) -> None:
+def test_a_transformer_is_counted_as_torch_counts_it(attention: str, trained: str) -> None:
     """torch's own counter hears every product of matrices. Two texts of 5 and 3 tokens, in one rectangle."""
     from trainers.encoders.packing import Rectangle
 
-    model, mask = bert(frozen, attention), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    model, mask = bert(trained, attention), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     named: dict[str, Any] = {"input_ids": torch.arange(10).view(2, 5), "attention_mask": mask}
     if attention == "semray_packed":
         places = torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 0, 0])
@@ -170,6 +193,34 @@ def test_the_limit_is_measured_once() -> None:
     assert 1e8 < peak("cpu", "fp32") == peak("cpu", "fp32")
 
 
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_the_limit_is_that_of_the_fastest_product_in_this_precision(
+    precision: Any, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two operations for each of 8³ products of numbers, by a clock that shows 4, 1, 2 and 8 seconds."""
+
+    class Products(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.matmul):
+                found.append((args[0].dtype, tuple(args[0].shape)))
+            return func(*args, **(kwargs or {}))
+
+    found: list[Any] = []
+    clock = iter([0, 4, 10, 11, 20, 22, 30, 38])
+    monkeypatch.setitem(meters.SIDES, "cpu", 8)
+    monkeypatch.setattr(meters, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    with Products():
+        assert peak.__wrapped__("cpu", precision) == 2 * 8**3
+    assert set(found) == {(kind, (8, 8))}
+
+
+def test_a_training_whose_products_are_not_known_has_no_rates() -> None:
+    """GPT-2's layers are none of torch's linear ones."""
+    meter = Meter("cpu", "fp32")
+    meter.add(0.0, 0.5)
+    assert meter.take().keys() <= {"seconds", "gpu_hours", "joules"}
+
+
 def test_what_earlier_attempts_spent_is_part_of_the_next_take() -> None:
     """Two members of a stack each bring their half; rates are of this attempt alone."""
     meter = Meter("cpu", "fp32")
@@ -218,6 +269,27 @@ def test_entries_of_a_run_add_up() -> None:
         "joules": 5.0,
     }
     assert added({}, {}) == {}
+
+
+def test_a_part_of_a_shared_cost_has_its_share_of_sums_and_the_whole_rates() -> None:
+    rates = {"flops_per_second": 3.0, "peak_share": 0.5}
+    shared = {
+        "seconds": 8.0,
+        "step_seconds": 4.0,
+        "gpu_hours": 2.0,
+        "joules": 40.0,
+        "gpu_joules": 20.0,
+        "flops": 12.0,
+    }
+    quarter = {
+        "seconds": 2.0,
+        "step_seconds": 1.0,
+        "gpu_hours": 0.5,
+        "joules": 10.0,
+        "gpu_joules": 5.0,
+        "flops": 3.0,
+    }
+    assert part_of({**shared, **rates}, 0.25) == {**quarter, **rates}
 
 
 @pytest.mark.parametrize("name", ["joules", "gpu_joules"])

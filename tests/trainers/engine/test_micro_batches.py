@@ -275,6 +275,25 @@ def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
     assert rows[:, 0].tolist() == list(range(60))
 
 
+@pytest.mark.parametrize("size", [2, 5, 9])
+def test_what_is_read_again_draws_what_it_drew(size: int) -> None:
+    """Rows of noise times 1: the gradient of 1 is the sum of that noise. All five texts at once are read once."""
+    texts, one = Tokens(np.arange(5), np.ones(5, np.int64)), torch.ones(3, requires_grad=True)
+    seen: list[list[int]] = []
+
+    def read(part: Tokens, places: np.ndarray) -> Tensor:
+        seen.append(places.tolist())
+        return one * torch.rand(2, len(part), 3)
+
+    torch.manual_seed(0)
+    rows = in_parts(read, texts, size)
+    rows.sum().backward()
+    assert rows.shape == (2, 5, 3)
+    assert len(rows.detach().unique()) == rows.numel()
+    torch.testing.assert_close(one.grad, rows.detach().sum((0, 1)))
+    assert seen[:3] == [[0, 1], [2, 3], [4]] if size < 5 else seen == [[0, 1, 2, 3, 4]]
+
+
 @pytest.mark.parametrize("zero_stage", [1, 2])
 def test_zero_stages_that_take_a_number_agree(backbone: Path, zero_stage: int) -> None:
     plain, curve = trained(backbone, 24, MicroBatch(5, auto=False))
