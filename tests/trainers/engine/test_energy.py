@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import namedtuple
@@ -44,6 +45,7 @@ def test_it_is_shared_by_work(machine: Machine) -> None:
     machine.show("intel-rapl:0", 120)
     machine.show("intel-rapl:1", 60)
     machine.show("intel-rapl:0:0", 900)
+    assert found.joules() == {"processors": 0}  # no clock has gone on: no share can be told yet
     machine.work = (110.0, 15.0)
     assert found.joules() == {"processors": pytest.approx(15)}
     machine.work = (110.0, 40.0)  # clocks of processes and of processors are read one after the other
@@ -153,7 +155,10 @@ def test_a_process_that_was_waited_for_has_worked_for_us() -> None:
     """As training scripts do, behind their supervisor."""
     _, before = energy._cpu_seconds()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert energy._cpu_seconds()[1] - before > 0.25
+    own, children = sum(os.times()[:2]), sum(os.times()[2:4])
+    after = energy._cpu_seconds()[1]
+    assert after - before > 0.25
+    assert after == pytest.approx(own + children, abs=0.1)  # in user and in system mode
 
 
 def test_the_work_of_virtual_machines_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
