@@ -98,7 +98,7 @@ def remembered(
     inner = getattr(tokenizer, "backend_tokenizer", None)
     if inner is None or len(texts) > REMEMBERED_TEXTS:
         return tokenise(tokenizer, texts, max_length, prefix)
-    settings = tokenizer.truncation_side, tokenizer.split_special_tokens
+    settings = tokenizer.truncation_side, tokenizer.split_special_tokens, _end(tokenizer)
     key = hashlib.sha256(inner.to_str().encode()).digest(), settings, tuple(texts), max_length, prefix
     if key not in _REMEMBERED:
         if len(_REMEMBERED) == REMEMBERED:
@@ -173,7 +173,7 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
 def positions_of(config: Any) -> int | None:
     """The number of positions of a backbone, None if unlimited; RoBERTa and MPNet reserve two for padding."""
     positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
-    if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
+    if config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2
     return positions or None
 

@@ -381,18 +381,34 @@ def test_tokenizers_that_differ_beside_their_file_alone_are_two(backbone: Path):
         assert not np.array_equal(before.ids, after.ids)
 
 
+def test_a_tokenizer_written_in_python_reads_as_the_library_has_it_read(tmp_path: Path):
+    from sentence_transformers import SentenceTransformer
+    from transformers import BertConfig, BertModel, ByT5Tokenizer
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=400, **sizes)).save_pretrained(tmp_path)
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    rows = Encoder.load(tmp_path).encode(TEXTS)
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    assert np.allclose(rows, theirs, atol=1e-5)
+
+
 def test_a_text_without_a_token_is_the_end_of_a_text(tmp_path: Path):
+    """Or padding, where a tokenizer has no end; two that differ in that alone, in one process, are two."""
     from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
     torch.manual_seed(0)
-    GPT2Model(GPT2Config(vocab_size=400, n_positions=40, n_embd=16, n_layer=2, n_head=2)).save_pretrained(tmp_path)
+    model = GPT2Model(GPT2Config(vocab_size=400, n_positions=40, n_embd=16, n_layer=2, n_head=2))
     inner = copy.deepcopy(tokenizer_of("bpe").backend_tokenizer)
     inner.post_processor = ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>").save_pretrained(tmp_path)
-    encoder = Encoder.load(tmp_path)
-    end, beside = encoder.encode(["</s>"]), encoder.encode(["a cup", ""])
-    assert np.allclose(encoder.encode([""]), end, atol=1e-6)
-    assert np.allclose(beside[1], end[0], atol=1e-6)
+    for name, token in (("eos_token", "</s>"), ("pad_token", "<pad>")):
+        model.save_pretrained(tmp_path / name)
+        PreTrainedTokenizerFast(tokenizer_object=inner, **{name: token}).save_pretrained(tmp_path / name)
+        encoder = Encoder.load(tmp_path / name)
+        end, beside = encoder.encode([token]), encoder.encode(["a cup", ""])
+        assert np.allclose(encoder.encode([""]), end, atol=1e-6)
+        assert np.allclose(beside[1], end[0], atol=1e-6)
 
 
 def test_more_layers_than_there_are_is_refused(backbone: Path):

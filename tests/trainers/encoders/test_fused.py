@@ -153,6 +153,14 @@ def test_a_card_alone_copies_three_as_one() -> None:
     assert held == {id(one) for copy in encoder.bf16_copies("cpu") for one in copy.weights}
 
 
+def test_a_backbone_in_padded_rectangles_has_each_copied_alone() -> None:
+    from transformers import MPNetConfig, MPNetModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    encoder = Encoder(MPNetModel(MPNetConfig(vocab_size=50, **sizes)), _Tokenizer())
+    assert [len(copy.weights) for copy in encoder.bf16_copies("cuda")] == [1] * len(encoder.bf16_copies("cpu"))
+
+
 @pytest.mark.parametrize("name", ["key.weight", "value.bias"])
 def test_what_is_not_trained_as_a_whole_is_not_fused(name: str) -> None:
     encoder = encoder_of("bert")
