@@ -62,6 +62,9 @@ def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int]) -
     assert np.array_equal(more[:30], first)
     assert np.allclose(more, plain, atol=1e-6)
     assert sum(read) == 11
+    with reading_together(encoder, World()):
+        assert np.array_equal(encoder.encode(TEXTS), more)  # of two files, each of which holds a part
+    assert sum(read) == 11
     read.clear()
     encoder.encode(TEXTS[:2])  # outside nothing is looked up
     assert sum(read) == 2
@@ -83,7 +86,7 @@ def test_texts_of_equal_tokens_have_one_vector_at_once(
     assert np.allclose(first, Encoder.load(backbone).encode(texts), atol=1e-6)
 
 
-@pytest.mark.parametrize("change", ["weight", "readout", "precision"])
+@pytest.mark.parametrize("change", ["weight", "configuration", "readout", "precision"])
 def test_another_encoder_reads_for_itself(backbone: Path, read: list[int], change: str) -> None:
     with reading_together(encoder := Encoder.load(backbone), World()):
         encoder.encode(TEXTS)
@@ -91,6 +94,8 @@ def test_another_encoder_reads_for_itself(backbone: Path, read: list[int], chang
     if change == "weight":
         with torch.no_grad():
             next(other.backbone.parameters())[0, 0] += 1e-7
+    if change == "configuration":
+        other.backbone.config.layer_norm_eps *= 10
     if change == "precision":
         other.precision = "bf16"
     read.clear()
