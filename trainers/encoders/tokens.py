@@ -173,7 +173,7 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
 def positions_of(config: Any) -> int | None:
     """The number of positions of a backbone, None if unlimited; RoBERTa and MPNet reserve two for padding."""
     positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
-    if config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
+    if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2
     return positions or None
 
