@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.commands.terminal import DONE, study_of
+from orchestration.commands.waiting import now_and_then
 from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError, written_to
@@ -34,7 +35,7 @@ def headroom(options: Namespace) -> int:
     with redirect_stdout(sys.stderr):  # DeepSpeed prints to stdout as it loads, which must hold JSON only
         gather_facts(study)
         prepare(study)
-        found = {name: headroom_of(study.data, name) for name in study.backbones}
+        found = {name: headroom_of(study.data, name, now_and_then()) for name in study.backbones}
     if options.plot:
         _draw(found, Path(options.plot))
     if options.json:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from corpora.store.telling import Tell
     from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
     from orchestration.study.run import Job, Result
@@ -166,8 +167,8 @@ class Family(Protocol):
     arm_plots: plots of whole runs, drawn if runs have the figures.
     streams: the random streams of its trainings that may have a seed of their own (`trainers.engine.streams`).
     imports: modules that its runs need, imported once in every lane.
-    headroom: maps data block and backbone's name to the possible gain on each data set, before any training; None
-    for a family that cannot compute it.
+    headroom: maps data block and backbone's name to the possible gain on each data set, before any training; the
+    third argument hears how far it is. None for a family that cannot compute it.
     spread: standard deviation of the headline of one recipe between seeds, and its source, for plans without
     finished pairs; None if no public figure is known.
     """
@@ -195,7 +196,7 @@ class Family(Protocol):
     @property
     def arm_plots(self) -> Sequence[ArmPlot]: ...
     @property
-    def headroom(self) -> Callable[[Any, str], Sequence[Headroom]] | None: ...
+    def headroom(self) -> Callable[[Any, str, Tell], Sequence[Headroom]] | None: ...
     @property
     def spread(self) -> tuple[float, str] | None: ...
 

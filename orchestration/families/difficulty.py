@@ -56,9 +56,9 @@ class DifficultyFamily(PlainFamily):
         table = suite.tasks(data.path, tasks(data))
         return {name: task for name, task in table.items() if task.reads == PREDICTIONS}
 
-    def headroom(self, data: PairData, backbone: str) -> list[Headroom]:
+    def headroom(self, data: PairData, backbone: str, tell: Tell) -> list[Headroom]:
         """The headroom of each data set; computes embeddings and judge's scores unless cached."""
-        return [headroom_of(pair_set) for pair_set in prepared(data, backbone)[0]]
+        return [headroom_of(pair_set) for pair_set in prepared(data, backbone, tell=tell)[0]]
 
     def groups(self, data: PairData) -> dict[str, tuple[str, ...]]:
         """Every kind of task on all data sets of the study."""

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from corpora.store.cache import entry, key_of
-from corpora.store.telling import Tell, unheard
+from corpora.store.telling import Tell, counted, unheard
 from trainers.defsent.heads import PredictionHead, untrained_head
 from trainers.encoders.backbones import backbone_fingerprint
 from trainers.encoders.tokens import Tokens, own_tokens, tokenizer_in, within
@@ -168,7 +168,7 @@ def _held_out(head: PredictionHead, states: Tensor, targets: Tensor, held: Tenso
 
 def masked_states(encoder: Encoder, texts: Sequence[str], tell: Tell = unheard) -> tuple[Tensor, Tensor]:
     """States of the masked tokens of these texts, and their true ids. -> (K, D), (K,)."""
-    states, targets = [], []
+    states, targets, count = [], [], counted("reading texts with masked words", len(texts), tell)
     for start in range(0, len(texts), PORTION):
         tokens = encoder.tokenise(texts[start : start + PORTION])
         masked, places = mask_tokens(
@@ -176,7 +176,7 @@ def masked_states(encoder: Encoder, texts: Sequence[str], tell: Tell = unheard) 
         )
         states.append(encoder.states(masked)[torch.from_numpy(places).to(encoder.device)].clone())
         targets.append(torch.from_numpy(tokens.ids[places]))
-        tell(f"reading texts with masked words, {start + len(tokens):,} of {len(texts):,} done")
+        count(len(tokens))
     return torch.cat(states), torch.cat(targets).to(encoder.device)
 
 

@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from corpora.benchmarks.pairs import Pairs
 from corpora.difficulty.pairs import STANDIN, STANDIN_SAW
 from corpora.difficulty.surface import AUXILIARIES, COORDINATORS, PREPOSITIONS, SUBORDINATORS, tokens
+from corpora.store.telling import counted
 from trainers.encoders.frozen_encoder import SentenceEncoder
 
 BATCH = 64
@@ -60,11 +61,11 @@ class TokenMatchStandin:
         """22 of matched token vectors (last layer and input embeddings), 8 of wording. -> (N, 30)."""
         wording = np.array([wording_features(*pair) for pair in zip(a, b, strict=True)])
         order = sorted(range(len(a)), key=lambda row: len(a[row]) + len(b[row]))
-        matched = np.empty((len(a), 22))
+        matched, count = np.empty((len(a), 22)), counted("judging pairs", len(a), self.encoder.tell)
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             matched[rows] = self._matched([*(a[row] for row in rows), *(b[row] for row in rows)])
-            self.encoder.tell(f"judging pairs, {start + len(rows):,} of {len(order):,} done")
+            count(len(rows))
         return np.hstack([matched, wording])
 
     @cached_property

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from corpora.store.telling import Tell, unheard
+from corpora.store.telling import Tell, counted, unheard
 from trainers.encoders import packing, readouts
 from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
@@ -234,11 +234,10 @@ class Encoder(nn.Module):
 
     def _layer_means(self, tokens: Tokens, deepest: int) -> Tensor:
         ordered, order = tokens.longest_first()
-        means, done = list[Tensor](), 0
+        means, count = list[Tensor](), counted("reading layers of texts", len(tokens), self.tell)
         for mask, layers in self._rectangles(ordered, every=True):
             means.append(torch.stack([readouts.mean(layer.float(), mask) for layer in layers[-deepest:]]))
-            done += len(mask)
-            self.tell(f"reading layers of texts, {done:,} of {len(tokens):,} done")
+            count(len(mask))
         return torch.cat(means, dim=1)[:, moved(np.argsort(order), self.device)]
 
     def mixture(self, last: Tensor) -> Tensor | None:

@@ -112,7 +112,7 @@ class SentenceEncoder:
                 prompt=self.prompt,
                 normalize_embeddings=normalize,
                 convert_to_numpy=True,
-                show_progress_bar=sys.stderr.isatty(),  # thousands of sentences take minutes
+                show_progress_bar=self.tell is unheard and sys.stderr.isatty(),  # thousands take minutes
             ).astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from corpora.store.telling import Tell
+from corpora.store.telling import Tell, counted
 
 
 @contextmanager
@@ -17,14 +17,12 @@ def passes_told(
 ) -> Iterator[None]:
     """Until the block ends, tell after each forward pass of the model how many of so many texts, or pairs, it has
     read. gives: the feature that has a row for each of them."""
-    done = 0
+    count = counted(doing, many, tell)
 
-    def count(_: nn.Module, given: Any, features: Mapping[str, Tensor]) -> None:
-        nonlocal done
-        done += len(features[gives])
-        tell(f"{doing}, {done:,} of {many:,} done")
+    def after(_: nn.Module, given: Any, features: Mapping[str, Tensor]) -> None:
+        count(len(features[gives]))
 
-    handle = model.register_forward_hook(count)
+    handle = model.register_forward_hook(after)
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from corpora.store.telling import unheard
+from corpora.store.telling import counted, unheard
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
 from trainers.encoders.vectors import Vectors, keys, limit
@@ -130,10 +130,13 @@ def _share(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
 
 def _rows(encoder: Encoder, tokens: Tokens, world: World) -> np.ndarray:
     """Encode the texts on this rank and tell how far it is."""
-    done, rows = 0, np.zeros((len(tokens), encoder.width), np.float32)
+    rows, count = (
+        np.zeros((len(tokens), encoder.width), np.float32),
+        counted("encoding texts", len(tokens), world.tell),
+    )
     for texts, part in encoder.portions(tokens):
-        rows[texts], done = part, done + len(texts)
-        world.tell(f"encoding texts, {done:,} of {len(tokens):,} done")
+        rows[texts] = part
+        count(len(texts))
     return rows
 
 

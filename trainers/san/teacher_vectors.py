@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from corpora.store.cache import entry, key_of
-from corpora.store.telling import Tell
+from corpora.store.telling import Tell, counted
 from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
 from trainers.encoders.embeddings import digest_of_texts
 from trainers.encoders.encoder import Encoder
@@ -79,13 +79,14 @@ def vectors(
     }
 
     def build(place: Path) -> None:
-        tell(f"{teacher.backbone} ({teacher.readout}) reads {len(column):,} sentences")
+        reading = f"{teacher.backbone} ({teacher.readout}) reads sentences"
+        tell(f"{reading}, {len(column):,} of them")
         encoder = Encoder.load(folder, readout=READOUTS[teacher.readout], max_length=max_length).to(device)
         weights = _idf(encoder, sentences) if teacher.readout == "idf" else None
         table = np.lib.format.open_memmap(
             place / "vectors.npy", mode="w+", dtype=np.float16, shape=(len(column), encoder.width)
         )
-        begin = 0
+        begin, count = 0, counted(reading, len(column), tell)
         for texts in _portions(column):
             if weights is None:
                 rows = _read(encoder, texts, template, masked=teacher.readout == "mask")
@@ -95,7 +96,7 @@ def vectors(
                 np.linalg.norm(rows, axis=1, keepdims=True), 1e-9
             )
             begin += len(texts)
-            tell(f"{teacher.backbone} ({teacher.readout}) has read {begin:,} of {len(column):,} sentences")
+            count(len(texts))
         table.flush()
 
     place, _ = entry("teachers", key_of(content), build, tell)

@@ -162,9 +162,9 @@ def test_teachers_are_read_once(backbone: Path, tmp_path: Path, monkeypatch: pyt
     first = of_teacher(f"{backbone}@mean", tell=heard.append)
     again = of_teacher(f"{backbone}@mean", tell=heard.append)
     assert heard == [
-        f"{backbone} (mean) reads 40 sentences",
-        f"{backbone} (mean) has read 25 of 40 sentences",
-        f"{backbone} (mean) has read 40 of 40 sentences",
+        f"{backbone} (mean) reads sentences, 40 of them",
+        f"{backbone} (mean) reads sentences, 25 of 40 done",
+        f"{backbone} (mean) reads sentences, 40 of 40 done",
     ]
     assert np.array_equal(first, again)
     assert first.dtype == np.float16
