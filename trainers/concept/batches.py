@@ -143,13 +143,14 @@ def draw_of_epoch(rows: PairRows, count: int, seed: int, step: int) -> np.ndarra
     An epoch has as many steps as whole batches; the few rows left over differ between epochs.
     """
     epoch, place = divmod(step, len(rows) // count)
-    return _epoch(rows.view, len(rows), seed, epoch)[place * count : (place + 1) * count]
+    order = _order(len(rows), number(seed, "data", rows.view, "epoch", epoch))
+    return order[place * count : (place + 1) * count]
 
 
 @lru_cache(maxsize=6)  # two epochs of three views, so that no order is drawn twice at an epoch's end
-def _epoch(view: str, size: int, seed: int, epoch: int) -> np.ndarray:
-    """The order of a view's rows in one epoch. -> (size,) int64."""
-    return numpy_stream(seed, "data", view, "epoch", epoch).permutation(size)
+def _order(size: int, stream: int) -> np.ndarray:
+    """The order of so many rows by a stream's seed. -> (size,) int64."""
+    return np.random.default_rng(stream).permutation(size)
 
 
 def draw_negatives(

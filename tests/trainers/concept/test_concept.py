@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,12 @@ from tests.tiny import tiny_backbone, tiny_corpus
 from tests.trainers.first_step import DECAY, SMALL, check_first_step
 from tests.workers import together
 from trainers import losses
-from trainers.concept.batches import batches, draw_negatives, draw_of_epoch
+from trainers.concept.batches import batches, draw, draw_negatives, draw_of_epoch
 from trainers.concept.layer_heads import LayerSupervised
 from trainers.concept.settings import Settings, defining
 from trainers.concept.training import fit, loss, read
 from trainers.encoders.encoder import Encoder
-from trainers.engine.streams import torch_stream
+from trainers.engine.streams import STREAMS, seeded, torch_stream
 from trainers.engine.world import Progress, World
 
 CORPUS = tiny_corpus()
@@ -128,6 +129,8 @@ def test_an_epoch_takes_every_row_once_before_any_again(encoder: Encoder):
         assert len(set(np.concatenate(epoch).tolist())) == 20
     assert set(np.concatenate(first).tolist()) != set(np.concatenate(second).tolist())
     assert not np.array_equal(first[0], draw_of_epoch(CORPUS.t2d, 5, 1, 0))
+    with seeded({"data": 7}):  # in a process that has drawn by the run's own seed before
+        assert np.array_equal(draw_of_epoch(CORPUS.t2d, 5, 0, 0), draw_of_epoch(CORPUS.t2d, 5, 7, 0))
     assert not np.array_equal(
         first[0], draw_of_epoch(CORPUS.syn, 5, 0, 0)
     )  # as many rows, in an order of their own
@@ -161,7 +164,8 @@ def test_by_replacement_rows_of_an_earlier_step_come_again(encoder: Encoder):
         return len({(batch[row], batch[4 + row]) for batch in seen for row in range(4)})
 
     assert met(SHORT) == len(CORPUS.t2d) == 24
-    assert met(replace(SHORT, draw="each_step")) < 24
+    assert 8 < met(replace(SHORT, draw="each_step")) < 24
+    assert not np.array_equal(draw(CORPUS.syn, 4, 0, 0), draw(CORPUS.t2d, 4, 0, 0))
 
 
 def test_an_arm_of_the_ontology_draws_its_rows_alone(encoder: Encoder):
@@ -305,8 +309,10 @@ def test_a_gate_begins_uniform_and_learns(backbone: Path):
     taken = np.stack([weights for _, weights in trained.read_layers(TEXTS) if weights is not None])
     assert np.ptp(taken[:, -1]) > 1e-6
     assert np.abs(taken[:, -1] - 0.5).max() > 1e-3
-    _, other = fit(replace(settings, steps=2), backbone, CORPUS, 1, World())
-    assert other[1].loss != curve[1].loss
+    with seeded({name: 0 for name in STREAMS if name != "init"}):
+        _, other = fit(settings, backbone, CORPUS, 1, World())
+    assert other[0].terms == curve[0].terms
+    assert other[1].terms != curve[1].terms
 
 
 def test_negatives_of_all_rows_stand_in_every_denominator(encoder: Encoder):
@@ -372,6 +378,34 @@ def test_the_terms_of_a_step_by_their_formulas(encoder: Encoder, mode: str):
     one_way = loss(encoder, batch, replace(settings, symmetric=False), World())["t2d"].item()
     forward = losses.info_nce_directed(left, right, temperature=0.5, keep=keep["t2d"])
     assert one_way == pytest.approx(3 * forward.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "supervision"),
+    [
+        *((mode, "none") for mode in ("absolute", "relative", "both", "unscaled", "unified", "unified_all")),
+        ("absolute", "beside"),
+        ("absolute", "instead"),
+    ],
+)
+def test_every_vector_has_the_gradient_of_its_part_in_the_loss(encoder: Encoder, mode: Any, supervision: Any):
+    """By finite differences: both sides of a pair, the negatives, and what the layers' heads say of the pairs."""
+    settings = replace(SHORT, readout="weighted", temperature=0.5, hn_mode=mode, deep_supervision=supervision)
+    batch = batches(settings, CORPUS, encoder.tokenise, 0, World())(1)
+    assert batch.negatives is not None
+    drawn, heads = torch.Generator().manual_seed(0), 1 if supervision == "none" else 3
+    pairs, negatives = (
+        torch.randn(*shape, 3, generator=drawn, dtype=torch.float64, requires_grad=True)
+        for shape in ((heads, len(batch.pairs)), (len(batch.negatives),))
+    )
+
+    def total(pairs: torch.Tensor, negatives: torch.Tensor) -> torch.Tensor:
+        def encode(tokens: Any, heads: bool = False) -> torch.Tensor:
+            return negatives if tokens is batch.negatives else pairs if heads else pairs[0]
+
+        return torch.stack([*loss(encode, batch, settings, World()).values()]).sum()
+
+    assert torch.autograd.gradcheck(total, (pairs, negatives), fast_mode=True)
 
 
 def test_rows_of_one_concept_are_masked_in_the_batch(encoder: Encoder):
@@ -445,6 +479,30 @@ def test_one_seed_is_one_encoder_and_arms_share_the_first_step(backbone: Path):
     assert [p.terms for p in first] != [p.terms for p in another]
 
 
+EVERY = {"syn", "t2d", "layers", "hard_negatives"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "changed", "draw"),
+    [
+        ("data", EVERY, "each_epoch"),
+        ("data", EVERY, "each_step"),
+        ("init", {"layers"}, "each_epoch"),
+        ("dropout", EVERY, "each_epoch"),
+        ("negatives", {"hard_negatives"}, "each_epoch"),
+    ],
+)
+def test_a_stream_of_another_seed_changes_its_own_part_alone(
+    backbone: Path, stream: str, changed: set[str], draw: Any
+):
+    """Heads begin elsewhere, or others of a definition's negatives are drawn; the rest is as it was."""
+    settings = replace(SHORT, readout="weighted", deep_supervision="beside", negatives_per_definition=1, draw=draw)
+    _, (own, *_) = fit(replace(settings, steps=1), backbone, CORPUS, 0, World())
+    with seeded({name: 0 for name in STREAMS if name != stream}):
+        _, (other, *_) = fit(replace(settings, steps=1), backbone, CORPUS, 5, World())
+    assert {name for name in EVERY if own.terms[name] != other.terms[name]} == changed
+
+
 def test_frozen_weighted_and_trained_weighted_begin_at_the_same_encoder(backbone: Path):
     """The untrained mixture is what M1 and B3 are before their first step."""
     frozen = read(replace(SHORT, readout="weighted", train=False), backbone, World())
@@ -463,6 +521,12 @@ def test_frozen_weighted_and_trained_weighted_begin_at_the_same_encoder(backbone
 def test_a_batch_that_cannot_be_formed_is_refused(encoder: Encoder, settings: Settings, size: int, message: str):
     with pytest.raises(ValueError, match=message):
         batches(settings, CORPUS, encoder.tokenise, 0, World(size=size))
+
+
+def test_a_batch_is_no_larger_than_the_smallest_view(encoder: Encoder):
+    few = PairRows("t2d", CORPUS.t2d.left[:3], CORPUS.t2d.right[:3], Ragged.of([[row] for row in range(3)]))
+    with pytest.raises(ValueError, match=r"batch_size = 4\n  accepted: at most 3, the t2d pairs there are"):
+        batches(SHORT, replace(CORPUS, t2d=few), encoder.tokenise, 0, World())
 
 
 def _rare() -> ConceptCorpus:
