@@ -1,8 +1,7 @@
-"""In double precision: what two workers learn from their halves of a batch is what one learns from all of it."""
+"""In double precision: gradients are those of the loss, and two workers' from halves of a batch are one's from all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +12,49 @@ import torch
 from tests.workers import together
 from trainers.engine.world import World
 from trainers.san.batches import SanBatch, columns_of
-from trainers.san.hosts import simcse, sncse
+from trainers.san.hosts import rankcse, rlrd, simcse, sncse
 from trainers.san.hosts.rows import Rows
 from trainers.san.settings import Settings
+from trainers.san.teachers import Taught, Teachers
 
 SIZE, WIDTH, WORKERS = 8, 5, 2
-ARMS: dict[str, tuple[dict[str, Any], Callable[..., dict[str, torch.Tensor]]]] = {
-    "simcse": ({}, simcse.terms),
-    "simcse hince": ({"san": "hince", "negatives": "san", "own_weight": 0.5}, simcse.terms),
-    "simcse_sup hince": ({"host": "simcse_sup", "san": "hince", "negatives": "san"}, simcse.terms),
-    "sncse hince": ({"host": "sncse", "san": "hince", "negatives": "san", "bml_weight": 0.5}, sncse.terms),
+SAN = {"san": "hince", "negatives": "san"}
+TWO = {**SAN, "teachers": ("first", "second")}
+ARMS: dict[str, dict[str, Any]] = {
+    "simcse": {},
+    "simcse hince": {**SAN, "own_weight": 0.5},
+    "simcse_sup hince": {**SAN, "host": "simcse_sup"},
+    "sncse hince": {**SAN, "host": "sncse", "bml_weight": 0.5},
+    "rankcse": {"host": "rankcse", "teachers": ("first",)},
+    "rankcse hince": {**TWO, "host": "rankcse", "san_mle": 0.4},
+    "rankcse listnet": {**TWO, "host": "rankcse", "rank_loss": "listnet", "conform": "authors"},
+    "rlrd fixed": {**TWO, "host": "rlrd", "rl_update": "fixed", "rl_weight": 0.5},
 }
+TAUGHT = tuple(
+    Taught(*np.random.default_rng(seed).normal(size=(3, SIZE, WIDTH)).astype(np.float16)) for seed in (1, 2)
+)
 
 
-def gradients(name: str, rank: int, workers: int) -> dict[str, np.ndarray]:
-    """Of this worker's rows of each column, (b, H), in the loss that is the mean over workers."""
-    changes, terms = ARMS[name]
-    settings, share = Settings(**changes), SIZE // workers
+def total(settings: Settings, rows: Rows, batch: SanBatch, world: World) -> torch.Tensor:
+    """The loss of a step, of this worker's rows."""
+    teachers = Teachers(TAUGHT[: len(settings.teachers)], "cpu")
+    if settings.host == "rankcse":
+        found = rankcse.terms(rows, batch, settings, teachers, world)
+    elif settings.host == "rlrd":
+        found = rlrd.terms(rows, batch, settings, teachers, None, world)
+    else:
+        found = (sncse if settings.host == "sncse" else simcse).terms(rows, batch, settings)
+    return torch.stack([*found.values()]).sum()
+
+
+def step(settings: Settings, rank: int, workers: int) -> tuple[dict[str, np.ndarray], SanBatch]:
+    """Rows of all workers by column, (B, H), and this worker's batch of them."""
+    share = SIZE // workers
     mine = slice(rank * share, (rank + 1) * share)
     drawn = np.random.default_rng(7)
     whole = {column: drawn.normal(size=(SIZE, WIDTH)) for column in columns_of(settings)}
     keep, keep_negatives = drawn.random((2, SIZE, SIZE)) > 0.2  # some are no negatives of some
     np.fill_diagonal(keep, True)
-    states = torch.tensor(np.concatenate([rows[mine] for rows in whole.values()]), requires_grad=True)
     batch = SanBatch(
         columns=tuple(whole),
         views=None,  # type: ignore[arg-type]
@@ -48,12 +67,29 @@ def gradients(name: str, rank: int, workers: int) -> dict[str, np.ndarray]:
         keep=keep[mine],
         keep_negatives=keep_negatives[mine],
     )
-    world = World(rank=rank, size=workers)
-    loss = torch.stack([*terms(Rows.of(states, batch, world), batch, settings).values()]).sum() / workers
-    loss.backward()
+    return whole, batch
+
+
+def gradients(name: str, rank: int, workers: int) -> dict[str, np.ndarray]:
+    """Of this worker's rows of each column, (b, H), in the loss that is the mean over workers."""
+    settings, world = Settings(**ARMS[name]), World(rank=rank, size=workers)
+    whole, batch = step(settings, rank, workers)
+    states = torch.tensor(np.concatenate([rows[batch.own] for rows in whole.values()]), requires_grad=True)
+    (total(settings, Rows.of(states, batch, world), batch, world) / workers).backward()
     assert states.grad is not None
     assert states.grad.dtype == torch.float64
-    return dict(zip(whole, states.grad.reshape(len(whole), share, WIDTH).numpy(), strict=True))
+    return dict(zip(whole, states.grad.reshape(len(whole), -1, WIDTH).numpy(), strict=True))
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_every_vector_has_the_gradient_of_its_part_in_the_loss(name: str):
+    """By finite differences: views of both sides, negations, contradictions and negatives."""
+    settings = Settings(**ARMS[name], tau1=0.5, tau2=0.7, rank_tau=0.5)
+    whole, batch = step(settings, 0, 1)
+    states = torch.tensor(np.concatenate([*whole.values()]), requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda states: total(settings, Rows.of(states, batch, World()), batch, World()), states, fast_mode=True
+    )
 
 
 def _keep(rank: int, size: int, folder: Path) -> None:

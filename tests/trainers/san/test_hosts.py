@@ -19,6 +19,8 @@ from tests.trainers.first_step import DECAY, SMALL, check_first_step
 from tests.trainers.san.corpus import san_corpus
 from tests.workers import together
 from trainers import losses
+from trainers.encoders.encoder import Encoder
+from trainers.engine.streams import STREAMS, seeded
 from trainers.engine.world import Progress, World
 from trainers.san.batches import SanBatch, batches
 from trainers.san.hosts import simcse
@@ -29,6 +31,7 @@ from trainers.san.readers import Headed, Prompted, encoder_of
 from trainers.san.settings import TAUGHT, Settings
 from trainers.san.student import Student, head
 from trainers.san.teachers import Teachers
+from trainers.san.templates import OTHER_VIEW, VIEW, Template, in_template
 from trainers.san.training import fit, read, terms_of
 
 SENTENCES = san_corpus().sentences[:]
@@ -129,6 +132,14 @@ def test_rankcse_in_its_other_forms(backbone: Path, changes: dict[str, Any]):
     assert all(torch.isfinite(term) for term in terms.values())
 
 
+def test_one_teacher_of_rankcse_counts_whole(backbone: Path):
+    settings = arm("rankcse", "off", backbone, rank_loss="listnet", **TAUS)
+    terms, rows, batch, teachers = step(replace(settings, teachers=("whole",)), backbone)
+    near = losses.cosines(rows.anchor, rows.second)
+    alone = list_net(teachers.cosines(0, batch)[0] / 0.09, near / 0.08, keep=~torch.eye(8, dtype=torch.bool))
+    assert terms["lists"].item() == pytest.approx(alone.item(), rel=1e-4)
+
+
 def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
     settings = arm("rlrd", "hince", backbone, rl_weight=0.8, san_mle=0.3, **TAUS)
     fixed, rows, batch, teachers = step(replace(settings, rl_update="fixed"), backbone)
@@ -149,8 +160,10 @@ def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
         assert fixed[name].item() == pytest.approx(value, rel=1e-4), name
     assert "teacher_share" not in fixed
     student = Student(encoder_of(settings, backbone, World()), settings, 0)
-    mixture = student.mixture
+    mixture, another = student.mixture, Student(student.encoder, settings, 1).mixture
     assert mixture is not None
+    assert another is not None
+    assert not torch.equal(mixture.policies[0].ends, another.policies[0].ends)  # type: ignore[arg-type]
     with torch.no_grad():  # as if the first policy had learnt to bid high, and the second low
         mixture.policies[0].ends[:, 0] = mixture.policies[1].ends[:, 1] = 10.0  # type: ignore[union-attr, index]
     learnt = terms_of(settings, student, corpus(backbone), 1, World())(student, batch)
@@ -166,6 +179,43 @@ def test_rlrd_mixes_by_bids_and_fixed_counts_both_alike(backbone: Path):
     )
     torch.testing.assert_close(mixture.lists[0], torch.stack([a, b]) / 0.09)
     torch.testing.assert_close(mixture.losses[0, 0], torch.stack([list_mle(one, near) for one in (a, b)]).detach())
+
+
+@pytest.mark.parametrize("host", ["rankcse", "rlrd"])
+def test_teachers_rank_the_texts_that_the_student_reads(backbone: Path, host: str):
+    """Anchors in the first template, second views and negatives, here other sentences, in the other; or as they are."""
+    *_, batch, teachers = step(arm(host, "hince", backbone, column="random"), backbone)
+    encoder = Encoder.load(backbone, readout="mean", max_length=32)
+
+    def vectors(rows: np.ndarray, template: Template) -> torch.Tensor:
+        texts = [SENTENCES[row] for row in rows]
+        if host == "rankcse":
+            return torch.from_numpy(encoder.embed(encoder.tokenise(texts)))
+        tokens = in_template(encoder.tokenizer, texts, template, max_length=32)
+        return torch.from_numpy(encoder.embed(replace(tokens, read=None)))
+
+    first = vectors(batch.rows, VIEW)
+    views, aside = teachers.cosines(0, batch)
+    assert torch.allclose(views, losses.cosines(first, vectors(batch.rows, OTHER_VIEW)), atol=1e-3)
+    assert torch.allclose(aside, losses.cosines(first, vectors(batch.negative_rows, OTHER_VIEW)), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stream", "changed"),
+    [
+        ("data", {"hince", "bml"}),
+        ("init", {"hince", "bml"}),
+        ("dropout", {"hince", "bml"}),
+        ("negatives", {"hince"}),
+    ],
+)
+def test_a_stream_of_another_seed_changes_its_own_part_alone(backbone: Path, stream: str, changed: set[str]):
+    """Other sentences are drawn for negatives, and the negations are as they were."""
+    settings = arm("sncse", "hince", backbone, column="random", steps=1, p1=0.1, p2=0.1)
+    _, (own,) = fit(settings, backbone, corpus(backbone), 0, World())
+    with seeded({name: 0 for name in STREAMS if name != stream}):
+        _, (other,) = fit(settings, backbone, corpus(backbone), 5, World())
+    assert {name for name in own.terms if own.terms[name] != other.terms[name]} == changed
 
 
 @pytest.mark.parametrize("san", ["off", "hince", "hard"])

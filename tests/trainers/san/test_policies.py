@@ -49,6 +49,17 @@ def test_clipped_surrogate():
     assert loss.item() == pytest.approx(-0.017947923, abs=1e-6)
 
 
+def test_what_went_far_enough_is_pushed_no_further():
+    """1.5 times as likely counts as 1.2 for a gain of 2, half as likely as .8 for a loss of 1, neither with a gradient;
+    half as likely for a gain of 1 counts in full: -(2.4 - .8 + .5) / 3."""
+    new = tensor(1.5, 0.5, 0.5).log().requires_grad_()
+    loss = clipped_surrogate(new, tensor(0, 0, 0), tensor(2, -1, 1))
+    loss.backward()
+    assert loss.item() == pytest.approx(-0.7)
+    assert new.grad is not None
+    assert new.grad.tolist() == pytest.approx([0, 0, -0.5 / 3])
+
+
 def state(batch: int = 4, width: int = 8, steps: int = 6) -> State:
     generator = torch.Generator().manual_seed(0)
     views, lists, losses = (
@@ -237,11 +248,14 @@ def test_teachers_and_seeds_begin_with_weights_of_their_own():
 
 
 def test_a_mixture_that_is_put_back_bids_as_if_it_had_never_stopped():
-    one, other = Mixture(SETTINGS, 8, 0), Mixture(SETTINGS, 8, 9)
+    one, other, of_another_seed = (Mixture(SETTINGS, 8, seed) for seed in (0, 9, 9))
     for step in range(4):
         bid(one, step)
-    other.load_state_dict(one.state_dict())
+    for put_back in (other, of_another_seed):
+        put_back.load_state_dict(one.state_dict())
     other.seed = 0
-    ours, theirs = ([bid(mixture, step) for step in range(4, 9)] for mixture in (one, other))
+    ours, theirs, others = (
+        [bid(mixture, step) for step in range(4, 9)] for mixture in (one, other, of_another_seed)
+    )
     assert ours == theirs
-    assert not np.allclose(ours, [bid(Mixture(SETTINGS, 8, 1), step) for step in range(4, 9)])
+    assert not set(ours) & set(others)
