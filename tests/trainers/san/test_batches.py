@@ -145,9 +145,10 @@ def test_controls_take_the_negatives_place(encoder: Encoder):
     for batch in seen(random, encoder):
         assert (batch.negative_rows != batch.rows).all()
         assert words(encoder, batch.apart) == [CORPUS.sentences[int(row)] for row in batch.negative_rows]
-    batch = seen(soft, encoder)[0]
+    given = ["" if row % 2 else f"any {sentence}" for row, sentence in enumerate(CORPUS.sentences)]
+    batch = batches(soft, replace(CORPUS, soft=texts_of(given)), encoder, 0, World())(0)
     assert words(encoder, batch.apart) == [
-        CORPUS.soft[int(row)] or f"not {CORPUS.sentences[int(row)]}" for row in batch.rows
+        given[row] or f"not {CORPUS.sentences[row]}" for row in batch.rows.tolist()
     ]
     batch = seen(replace(PLAIN, p2_of="second_view"), encoder)[0]
     assert words(encoder, batch.views) == words(encoder, batch.apart)

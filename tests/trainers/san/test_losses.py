@@ -98,6 +98,22 @@ def test_without_a_negative_that_counts_it_is_info_nce(a: np.ndarray, b: np.ndar
     assert hince(x, y, n, tau=0.1, tau_negative=0.2).item() >= plain - 1e-9
 
 
+def test_hince_counts_what_is_kept_alone():
+    """In plain numpy: all three blocks of logits, each mask over its own."""
+    drawn = np.random.default_rng(4)
+    x, y, n, c = drawn.normal(size=(4, 6, 5))
+    keep, keep_negatives = drawn.random((2, 6, 6)) < 0.6
+    np.fill_diagonal(keep, True)
+    x, y, n, c = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y, n, c))
+    near, far, push = x @ y.T / 0.3, x @ n.T / 0.5 + 0.7 * np.eye(6), x @ c.T / 0.3
+    kept = np.where(keep, np.exp(near), 0) + np.where(keep_negatives, np.exp(far), 0) + np.exp(push)
+    expected = (np.log(kept.sum(1)) - near.diagonal()).mean()
+    masks = {"keep": torch.from_numpy(keep), "keep_negatives": torch.from_numpy(keep_negatives)}
+    x, y, n, c = map(torch.from_numpy, (x, y, n, c))
+    loss = hince(x, y, n, tau=0.3, tau_negative=0.5, own_weight=0.7, hard=c, **masks)
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
+
+
 @given(vectors, vectors, vectors, st.permutations(range(5)), st.floats(0.1, 9))
 def test_hince_knows_neither_lengths_nor_order(a: np.ndarray, b: np.ndarray, c: np.ndarray, order, factor):
     x, y, n = map(torch.from_numpy, (a, b, c))

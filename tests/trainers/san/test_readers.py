@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.san.corpus import san_corpus
+from tests.trainers.san.corpus import san_corpus, texts_of
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.san import columns
@@ -150,9 +150,11 @@ def test_layers_that_are_one_cannot_be_parted(tmp_path: Path):
         check_layers(tmp_path, 2)
 
 
-def of_teacher(name: str, template=None, tell=print) -> np.ndarray:
-    column = columns.whole(CORPUS.sentences)
-    return vectors(Teacher.of(name), column, column, template, max_length=32, device="cpu", tell=tell)
+ALL = columns.whole(CORPUS.sentences)
+
+
+def of_teacher(name: str, template=None, tell=print, column=ALL, counted=ALL, max_length=32) -> np.ndarray:
+    return vectors(Teacher.of(name), column, counted, template, max_length=max_length, device="cpu", tell=tell)
 
 
 def test_teachers_are_read_once(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -173,6 +175,19 @@ def test_teachers_are_read_once(backbone: Path, tmp_path: Path, monkeypatch: pyt
     of_teacher(f"{backbone}@cls", tell=heard.append)
     of_teacher(f"{backbone}@cls", VIEW, tell=heard.append)
     assert len(heard) == 9
+
+
+def test_what_is_kept_of_a_teacher_is_of_these_texts_and_of_this_length_alone(
+    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Other texts, others among which words are counted, or less of each: with what another run kept in the cache."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    whole = of_teacher(f"{backbone}@mean")
+    backwards = columns.whole(texts_of(CORPUS.sentences[::-1]))
+    assert np.allclose(of_teacher(f"{backbone}@mean", column=backwards), whole[::-1], atol=1e-3)
+    assert not np.allclose(of_teacher(f"{backbone}@mean", max_length=4), whole, atol=1e-2)
+    few = columns.whole(texts_of(CORPUS.sentences[:5]))
+    assert not np.allclose(of_teacher(f"{backbone}@idf", counted=few), of_teacher(f"{backbone}@idf"), atol=1e-2)
 
 
 def test_a_teacher_reads_the_template_as_its_readout_says(

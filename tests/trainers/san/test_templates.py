@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,9 @@ def test_bert_leaves_22_pieces_for_the_text(tmp_path):
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "this", "sentence", "means", ":", '"', ".", "of", "a"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(words)})
-    tokens = in_template(tokenizer, ["a " * 50, "a"], VIEW, max_length=32)
-    assert tokens.lengths.tolist() == [32, 12]
+    tokens = in_template(tokenizer, ["a " * 50, "a", "a " * 21], VIEW, max_length=32)
+    assert tokens.lengths.tolist() == [32, 12, 32]
+    assert tokens.truncated == 1  # 21 pieces and a full stop just fit
     assert (tokens.ids[:32] == words.index("a")).sum() == 22
     assert np.flatnonzero(tokens.read[:32]).tolist() == [29]
 
@@ -60,8 +62,12 @@ def test_what_cannot_be_read_is_refused():
     tokenizer = tokenizer_of("wordpiece")
     with pytest.raises(CorpusError, match=r"'a \[MASK\] b' holds \[MASK\]\n  accepted"):
         in_template(tokenizer, ["fine", "a [MASK] b"], VIEW, max_length=64)
-    with pytest.raises(ValueError, match=r"train\.max_length = 8\n  accepted: \d+ or more"):
+    with pytest.raises(ValueError, match=r"train\.max_length = 8\n  accepted: \d+ or more") as refused:
         in_template(tokenizer, ["fine"], VIEW, max_length=8)
+    fewest = int(re.findall(r"\d+", str(refused.value))[-1])
+    assert in_template(tokenizer, ["run " * 9], VIEW, max_length=fewest).lengths.tolist() == [fewest]
+    with pytest.raises(ValueError, match="accepted"):
+        in_template(tokenizer, ["fine"], VIEW, max_length=fewest - 1)
     with pytest.raises(BackboneError, match="no mask token"):
         in_template(tokenizer_of("bpe-untrimmed"), ["fine"], VIEW, max_length=64)
 
