@@ -193,8 +193,10 @@ def test_views_of_one_text_ask_for_dropout(tmp_path: Path, kind: str, own: float
     special = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
     AutoConfig.for_model(kind, **sizes, **special, **rates).save_pretrained(tmp_path)
     taught: dict[str, Any] = {"host": "rankcse", "teachers": ("a",)}
-    refused = [] if own and kind != "mamba" else [Settings(), Settings(**taught)]
-    for alike in refused:
+    for alike in (Settings(), Settings(**taught)):
+        if own and kind != "mamba":
+            check_dropout(tmp_path, alike)
+            continue
         with pytest.raises(ValueError, match=r"train\.p1 = None\n  accepted: a rate such as 0\.1, or a backbone"):
             check_dropout(tmp_path, alike)
     second = Settings(p2_of="second_view", p2=0.2)
@@ -204,8 +206,11 @@ def test_views_of_one_text_ask_for_dropout(tmp_path: Path, kind: str, own: float
         check_dropout(tmp_path, apart)
 
 
-def test_fused_needs_a_backbone_that_runs_packed(backbone: Path):
+def test_fused_needs_a_backbone_that_runs_packed_and_drops_all_at_one_rate(backbone: Path):
     encoder = Encoder.load(backbone)
+    next(module for module in encoder.backbone.modules() if isinstance(module, nn.Dropout)).p = 0.3
+    with pytest.raises(ValueError, match=r"train\.p1 = None\n  accepted: a rate, since .* differ: \[0\.1, 0\.3\]"):
+        Student(encoder, replace(BASE, san_pass="fused"), 0)
     encoder.backbone.config._attn_implementation = "sdpa"
     with pytest.raises(ValueError, match=r"train\.san_pass = 'fused'\n  accepted: separate"):
         ByText(encoder)
