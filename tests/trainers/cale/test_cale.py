@@ -74,8 +74,9 @@ def names(rows: np.ndarray) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_pairs_come_in_the_order_of_their_hashes():
+def test_pairs_come_in_the_order_of_their_hashes(monkeypatch: pytest.MonkeyPatch):
     """SHA-256 of seed, anchor, partner and category; an arm with a part of the pairs meets it in the same order."""
+    monkeypatch.setattr("trainers.cale.batches.BLOCK", 13)  # several, of which the last holds fewer
     rows = np.arange(len(TRAIN))
     order = ordered(CORPUS, rows, 3)
     keys = [keyed_sha256("order", 3, *name) for name in names(order)]
@@ -166,6 +167,8 @@ def test_figures_of_a_kind_that_a_step_has_not_are_left_out(encoder: OccurrenceE
     batch = batches(SHORT, CORPUS, encoder.tokenise, 0, World())(0)
     none = replace(batch, same=np.zeros(8, bool), same_of_all=0)
     assert set(loss(encoder.encoder, none, SHORT, World())) == {"contrastive", "neg_dist", "active_neg_share"}
+    every = replace(batch, same=np.ones(8, bool), same_of_all=8)
+    assert set(loss(encoder.encoder, every, SHORT, World())) == {"contrastive", "pos_dist"}
 
 
 def test_training_parts_concepts_and_the_control_does_not(backbone: Path):

@@ -20,7 +20,7 @@ from trainers.difficulty.fingerprint import check_cross_encoder
 from trainers.difficulty.fit import fit_stack
 from trainers.difficulty.judge_standin import TokenMatchStandin, match_features, wording_features
 from trainers.difficulty.judges import CrossEncoderJudge, ScoresFile, judge_of, scores_of
-from trainers.difficulty.pair_scorer import GatedPairScorer, ScorerError, export_scorer
+from trainers.difficulty.pair_scorer import GatedPairScorer, ScorerError, export_scorer, load_adapter, named
 from trainers.difficulty.settings import Settings
 from trainers.encoders.embeddings import embed
 from trainers.encoders.frozen_encoder import SentenceEncoder
@@ -74,6 +74,26 @@ def task(n: int = 24) -> PairTask:
         return Pairs(tuple(map(str, range(rows))), a, b, np.linspace(0, 1, rows))
 
     return PairTask("toy", True, split("old", n), split("young", n // 2), "validation", "made up")
+
+
+def test_what_a_stack_trains_on_has_its_judgements_and_says_whose(tmp_path: Path) -> None:
+    made, file = task(), tmp_path / "scores.tsv"
+    told = {pair: row / 100 for row, pair in enumerate([*zip(made.train.a, made.train.b, strict=True),
+                                                        *zip(made.evaluation.a, made.evaluation.b, strict=True)])}  # fmt: skip
+    file.write_text("".join(f"{a}\t{b}\t{score}\n" for (a, b), score in told.items()))
+    asked = PairData(judge="scores_file", scores_file=str(file), judge_saw=("stsb",))
+    judge = judge_of(asked, encoder=Remote(), resolve=Path)  # type: ignore[arg-type]
+    said: list[str] = []
+    data = prepared(made, Remote(), judge, said.append)
+    for side in (data.train, data.evaluation):
+        pairs = zip(side.pairs.a, side.pairs.b, strict=True)
+        assert side.judged.tolist() == [told[pair] for pair in pairs]
+        assert side.candidate_targets().keys() == {"hard_lex", "hard_ce/half", "hard_ce/identity"}
+        found = side.candidate_targets()["hard_ce/identity"]
+        np.testing.assert_allclose(found, np.abs(side.judged - side.anchor))
+    assert (data.origin["judge"], data.origin["judge_saw"]) == ("scores_file", ["stsb"])
+    assert said[-1] == "toy: scores_file scores 12 pairs"
+    assert prepared(made, Remote(), None).origin["judge"] == "none"
 
 
 def test_a_table_is_encoded_once(own_cache: Path) -> None:
@@ -223,13 +243,19 @@ def cross_encoder(folder: Path, labels: int = 1) -> Path:
 
 
 def test_a_cross_encoder_reads_pairs_in_order(tmp_path: Path) -> None:
-    """Scores in (0, 1); symmetric is the mean of both orders."""
-    cross_encoder(tmp_path)
+    """The sigmoid of the model's one output, as transformers gives it; symmetric is the mean of both orders."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    place = cross_encoder(tmp_path)
     a, b = SENTENCES[:3], SENTENCES[3:]
+    encoded = AutoTokenizer.from_pretrained(place)(a, b, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = AutoModelForSequenceClassification.from_pretrained(place).eval()(**encoded).logits[:, 0]
     one = CrossEncoderJudge("tiny", tmp_path / "judge", ())
     forward, backward = one.score(a, b), one.score(b, a)
     both = CrossEncoderJudge("tiny", tmp_path / "judge", (), symmetric=True).score(a, b)
-    assert ((forward > 0) & (forward < 1)).all()
+    np.testing.assert_allclose(forward, torch.sigmoid(logits), atol=1e-5)
+    assert one.identity != CrossEncoderJudge("tiny", place, (), symmetric=True).identity
     assert not np.allclose(forward, backward)
     np.testing.assert_allclose(both, (forward + backward) / 2, atol=1e-6)
 
@@ -359,6 +385,24 @@ def test_an_exported_scorer_gives_the_scores_of_its_evaluation(exported: tuple[P
     assert np.abs(found - data.evaluation.anchor).max() <= 0.25 + 1e-5
     assert scorer.config["origin"]["judge"] == "none"
     assert sorted(file.name for file in place.iterdir()) == ["adapter.safetensors", "scorer.json"]
+
+
+def test_a_matched_arms_scorer_has_its_own_gamma_and_no_gate(tmp_path: Path, folder: Path) -> None:
+    """That with which it was trained, a share of its setting; and a later run finds it again."""
+    data = prepared(task(), SentenceEncoder(folder), None)
+    sizes = {"steps": 40, "batch_size": 32, "d_h": 16, "m": 8}
+    settings = Settings(form="pair_ungated_matched", matched_to="pair_lex", **sizes)  # type: ignore[arg-type]
+    (result,) = fit_stack([(settings, 3)], [data], evaluate=lambda request, task, said, control: [said])
+    trained = result.trained["toy"]
+    assert trained.model.gamma < settings.gamma
+    export_scorer(tmp_path, trained, data, backbone=str(folder), prompt=None, max_length=None)
+    split = data.task.evaluation
+    found = GatedPairScorer.load(tmp_path).score(list(zip(split.a, split.b, strict=True)))
+    np.testing.assert_allclose(found, result.scores[0].scores, atol=1e-5)
+    again = load_adapter(tmp_path, settings, 3, data.x.shape[1])
+    assert again.model == trained.model
+    size = sum(value.numel() for value in named(trained, data.x.shape[1]).values())
+    assert torch.equal(again.row[:size], trained.row[:size])
 
 
 def test_reranking_puts_the_best_first(exported: tuple[Path, Any, Any]) -> None:

@@ -58,10 +58,11 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
     s, side = model.settings, data.train
     width, m = s.sizes(data.x.shape[1])
     layout = layout_of(s, data.x.shape[1])
-    row = initial(layout, torch_stream(model.seed, "init"), identity=False).requires_grad_()
+    row = initial(layout, torch_stream(model.seed, "init"), identity=s.init == "identity").requires_grad_()
     optimiser = torch.optim.AdamW([row], lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
     order = batch_rows(len(side.pairs), s.steps, s.batch_size, torch_stream(model.seed, "data"))
     x, gold = torch.from_numpy(data.x), torch.from_numpy(side.gold).float()
+    x_hat = torch.from_numpy(frozen_at_width(data.x, width)) if width <= WIDTH else x
     target = pair_target(model, data) if s.form.startswith("pair") else sentence_target(model, data)
     shuffling = torch_stream(model.seed, "shuffled-complexity")
     for rows in order:
@@ -94,11 +95,11 @@ def plain_loop(model: Model, data: TaskData) -> Tensor:
             u = F.normalize(h if s.form == "proj_only" else alpha * h, dim=1)
             if s.form.startswith("interp_"):
                 frozen = 1 - model.gamma if s.interp_form == "interpolate" else 1.0
-                u = frozen * x[both] + model.gamma * u
+                u = frozen * x_hat[both] + model.gamma * u
             u = F.normalize(u, dim=1)
             score = (u[: len(rows)] * u[len(rows) :]).sum(1)
             loss = (s.form in TARGETED) * s.lambda_hard * (c - target[both]).square().mean()
-            loss = loss + s.lambda_anchor * (1 - F.cosine_similarity(u, x[both])).mean()
+            loss = loss + s.lambda_anchor * (1 - F.cosine_similarity(u, x_hat[both])).mean()
         above = gold[rows][:, None] > gold[rows][None, :]
         scaled = score / s.tau
         rank = (F.softplus(scaled[None, :] - scaled[:, None]) * above).sum() / above.sum().clamp(min=1)
@@ -156,6 +157,27 @@ def test_stack_equals_a_plain_loop(form: str) -> None:
     assert torch.equal(stacked, plain)
 
 
+OF_PAIRS = ({"lambda_hard": 0.1}, {"init": "identity"}, {"d_h": 16}, {"ce_map": "identity"})
+OF_SENTENCES = ({"lambda_hard": 0.1}, {"lambda_anchor": 0.3}, {"alpha0": 0.5}, {"d_h": 16}, {"init": "identity"})
+OF_ALL = (
+    {}, {"gamma": 0.5}, {"lambda_rank": 0.4}, {"tau": 0.2}, {"learning_rate": 3e-3}, {"weight_decay": 0.5},
+    {"batch_size": 64}, {"steps": 20}, {"m": 24},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "own"), [("pair_judge", OF_PAIRS), ("interp_complexity", OF_SENTENCES)], ids=["pair", "sentence"]
+)
+def test_arms_of_one_group_keep_their_own_settings(form: str, own: tuple[dict[str, object], ...]) -> None:
+    """Whatever setting they differ in, in one stack or another: each is what a plain loop makes of it."""
+    usual = {"steps": 16, "d_h": WIDTH, "m": 16, "gamma": 0.25}
+    arms = [settings(form, **{**usual, **changes}) for changes in (*OF_ALL, *own)]
+    group = fit_stack([(arm, 1) for arm in arms], [toy()], evaluate=lambda *_: [], retrieval=False)
+    for one in group:
+        plain = plain_loop(Model(one.settings, 1, one.settings.gamma), toy())
+        torch.testing.assert_close(one.trained["toy"].row, plain, atol=1e-6, rtol=0, msg=str(one.settings))
+
+
 def test_where_the_layers_of_an_adapter_begin() -> None:
     """Uniform in ±1/√inputs, as torch's; ends that would move the anchor at zero, and an identity where asked."""
     shape = {"d": 64, "d_h": 64, "m": 32}
@@ -203,36 +225,38 @@ def read(p: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("form", "interp_form"),
-    [(name, "interpolate") for name in SENTENCE_FORMS if "shuffled" not in name]
-    + [("interp_complexity", "residual")],
+    [(name, "interpolate") for name in SENTENCE_FORMS] + [("interp_complexity", "residual")],
 )
 def test_what_a_sentence_arm_predicts_in_plain_numpy(form: str, interp_form: str) -> None:
-    """Of the hidden units 8 (m) are the scale head's; alpha0 = 0.2 and gamma = 0.25 are the defaults."""
+    """Of the hidden units 8 (m) are the scale head's; alpha0 = 0.2 and gamma = 0.25 are the defaults. The shuffled
+    control reads another pair's complexity, the same on both sides, in an order of its seed and split."""
     data = toy()
     p, said = trained(data, form, interp_form=interp_form)
     table = dict(zip(data.task.sentences, data.x.astype(float), strict=True))
 
-    def vectors(texts: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-        x = np.array([table[text] for text in texts])
+    def vectors(split: Pairs, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x = np.array([table[text] for text in (*split.a, *split.b)])
         h = read(p, x)
         first = h @ p["heads.w1"] + p["heads.b1"]
         c = sigmoid(gelu(first[:, 8:]) @ p["complexity.w2"] + p["complexity.b2"])
+        moved = torch.randperm(len(split), generator=torch_stream(1, f"shuffled-complexity/{name}")).numpy()
         source = {"complexity": c, "complexity_lex": c, "global": sigmoid(p["theta"]), "fixed": 0.5}
+        source["shuffled"] = np.concatenate([side[moved] for side in np.split(c, 2)])
         fed = source.get(form.removeprefix("interp_"), 0.0) * np.ones(len(x))
         alpha = 1 + 0.2 * np.tanh(gelu(first[:, :8] + fed[:, None] * p["scale.c"]) @ p["scale.w2"] + p["scale.b2"])
         u = normal(h if form == "proj_only" else alpha * h)
         if form.startswith("interp_"):
             u = normal((0.75 if interp_form == "interpolate" else 1.0) * x + 0.25 * u)
-        return u, c
+        return *np.split(u, 2), c
 
-    split, train = data.task.evaluation, data.task.train
-    (left, c_left), (right, c_right) = vectors(split.a), vectors(split.b)
+    split = data.task.evaluation
+    left, right, c = vectors(split, "evaluation")
+    of_a, of_b, _ = vectors(data.task.train, "train")
     np.testing.assert_allclose(said.scores, (left * right).sum(1), atol=1e-5)
-    np.testing.assert_allclose(said.train_scores, (vectors(train.a)[0] * vectors(train.b)[0]).sum(1), atol=1e-5)
-    candidates = tuple(dict.fromkeys(split.b))
+    np.testing.assert_allclose(said.train_scores, (of_a * of_b).sum(1), atol=1e-5)
+    candidates = [split.b.index(text) for text in dict.fromkeys(split.b)]
     np.testing.assert_allclose(said.vectors[0], left, atol=1e-5)
-    np.testing.assert_allclose(said.vectors[1], vectors(candidates)[0], atol=1e-5)
-    c = np.concatenate([c_left, c_right])
+    np.testing.assert_allclose(said.vectors[1], right[candidates], atol=1e-5)
     expected = {"mean_complexity": c.mean()}
     if target := SENTENCE_FORMS[form].target:
         own = {text: [] for text in data.task.sentences}
@@ -247,20 +271,27 @@ def test_what_a_sentence_arm_predicts_in_plain_numpy(form: str, interp_form: str
     assert said.diagnostics == pytest.approx(expected, rel=1e-4)
 
 
+def read_pairs(
+    p: dict[str, np.ndarray], data: TaskData, first: tuple[str, ...], second: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Frozen cosine, residual and hardness of pairs."""
+    table = dict(zip(data.task.sentences, data.x.astype(float), strict=True))
+    x_a, x_b = (np.array([table[text] for text in side]) for side in (first, second))
+    a, b = read(p, x_a), read(p, x_b)
+    hidden = gelu(np.concatenate([np.abs(a - b), a * b], 1) @ p["heads.w1"] + p["heads.b1"])
+    delta = np.tanh(hidden[:, :8] @ p["residual.w2"] + p["residual.b2"])
+    return (x_a * x_b).sum(1), delta, sigmoid(hidden[:, 8:] @ p["hardness.w2"] + p["hardness.b2"])
+
+
 @pytest.mark.parametrize("form", ["pair_judge", "pair_lex", "pair_label_target", "pair_ungated"])
 def test_what_a_pair_arm_predicts_in_plain_numpy(form: str) -> None:
     """Of the hidden units 8 (m) are the residual's; gamma = 0.25 is the default."""
     data, changes = toy(), {"ce_map": "identity"} if form == "pair_judge" else {}
     p, said = trained(data, form, **changes)
-    table = dict(zip(data.task.sentences, data.x.astype(float), strict=True))
 
     def heads(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        x_a, x_b = (np.array([table[text] for text in side]) for side in (first, second))
-        a, b = read(p, x_a), read(p, x_b)
-        hidden = gelu(np.concatenate([np.abs(a - b), a * b], 1) @ p["heads.w1"] + p["heads.b1"])
-        delta = np.tanh(hidden[:, :8] @ p["residual.w2"] + p["residual.b2"])
-        gate = sigmoid(hidden[:, 8:] @ p["hardness.w2"] + p["hardness.b2"])
-        return (x_a * x_b).sum(1), delta, np.ones_like(gate) if form == "pair_ungated" else gate
+        cosine, delta, gate = read_pairs(p, data, first, second)
+        return cosine, delta, np.ones_like(gate) if form == "pair_ungated" else gate
 
     split, train = data.task.evaluation, data.task.train
     anchor, delta, gate = heads(split.a, split.b)
@@ -324,13 +355,14 @@ def test_results_follow_the_requests_and_progress_reaches_its_total() -> None:
         (settings("fixed"), 0),
         (settings("pair_lex"), 1),
     ]
-    found = fit_stack(requests, [toy()], evaluate=evaluated, report=lambda *at: seen.append(at))
+    data = [toy(), toy("other", 90)]
+    found = fit_stack(requests, data, evaluate=evaluated, report=lambda *at: seen.append(at))
     assert [(one.settings, one.seed) for one in found] == requests
-    assert seen[-1] == (90, 90)
+    assert seen[-1] == (180, 180)
     last = found[0].curve()[-1]
     assert (last.step, last.steps) == (30, 30)
-    assert set(last.terms) == {"toy/mse", "toy/rank", "toy/hard"}
-    assert last.loss == pytest.approx(sum(last.terms.values()))
+    assert set(last.terms) == {f"{task}/{term}" for task in ("toy", "other") for term in ("mse", "rank", "hard")}
+    assert last.loss == pytest.approx(sum(last.terms.values()) / 2)  # the mean of two tasks
     assert found[1].curve() == []
 
 
@@ -365,16 +397,12 @@ def test_arms_of_a_seed_start_alike_and_at_their_anchor() -> None:
 
 def test_matched_control_has_the_mean_correction_budget_of_its_treated_arm() -> None:
     """gamma' = gamma x mean gate over the training pairs, found also when the treated arm was not requested."""
-    data = toy()
-    (result,) = fit_stack([(settings("pair_ungated_matched"), 2)], [data], evaluate=evaluated)
-    rows = fitted(["pair_judge"], [2], data)
-    from trainers.difficulty.predict import mean_gate
-    from trainers.difficulty.stack import TrainedAdapter
-
-    gate = mean_gate(
-        TrainedAdapter(Model(settings("pair_judge"), 2, 0.25), rows["pair_judge", 2], ()), data, device="cpu"
-    )
-    assert by_metric(result)["toy/diag/gamma"] == pytest.approx(0.25 * gate)
+    data, changes = toy(), {"gamma": 0.5, "learning_rate": 3e-2}
+    (result,) = fit_stack([(settings("pair_ungated_matched", **changes), 2)], [data], evaluate=evaluated)
+    (treated,) = fit_stack([(settings("pair_judge", **changes), 2)], [data], evaluate=evaluated)
+    p = {name: value.double().numpy() for name, value in named(treated.trained["toy"], WIDTH).items()}
+    gate = read_pairs(p, data, data.task.train.a, data.task.train.b)[2].mean()
+    assert by_metric(result)["toy/diag/gamma"] == pytest.approx(0.5 * gate, rel=1e-5)
     assert 0 < gate < 1
 
 
@@ -428,10 +456,16 @@ def test_frozen_vectors_of_another_width_are_projected_orthonormally() -> None:
     assert frozen_at_width(each, WIDTH) is each
 
 
-def test_label_target_is_one_minus_gold() -> None:
+def test_targets_of_pairs_are_the_label_or_the_judges_doubt() -> None:
     data = toy()
-    found = pair_target(Model(settings("pair_label_target"), 3, 0.25), data)
-    np.testing.assert_allclose(found.numpy(), 1 - data.train.gold, atol=1e-7)
+    side = data.train
+    expected = {
+        settings("pair_label_target"): 1 - side.gold,
+        settings("pair_judge"): np.abs(side.judged - (side.anchor + 1) / 2),
+        settings("pair_judge", ce_map="identity"): np.abs(side.judged - side.anchor),
+    }
+    for arm, values in expected.items():
+        np.testing.assert_allclose(pair_target(Model(arm, 3, 0.25), data).numpy(), values, atol=1e-6)
 
 
 def test_without_a_judge_judged_arms_are_refused_before_training() -> None:
@@ -488,8 +522,9 @@ def test_what_diverged_has_no_scores_and_the_rest_has_all() -> None:
 
 
 def test_selection_looks_at_training_pairs_alone() -> None:
-    data = toy(n=300)
+    data = replace(toy(n=300), origin={"judge": "made up"})
     chosen = for_selection(data)
+    assert chosen.origin == {"judge": "made up", **chosen.task.fingerprint()}
     names = set(data.task.train.ids)
     assert set(chosen.task.train.ids) | set(chosen.task.evaluation.ids) == names
     assert not set(chosen.task.train.ids) & set(chosen.task.evaluation.ids)
@@ -497,6 +532,8 @@ def test_selection_looks_at_training_pairs_alone() -> None:
     place = [data.task.train.ids.index(name) for name in chosen.task.evaluation.ids]
     np.testing.assert_allclose(chosen.evaluation.anchor, data.train.anchor[place], atol=1e-6)
     assert np.array_equal(chosen.evaluation.judged, data.train.judged[place])
+    kept = [data.task.train.ids.index(name) for name in chosen.task.train.ids]
+    assert np.array_equal(chosen.train.judged, data.train.judged[kept])
 
 
 def test_isolation_trains_the_control_beside_its_treated_arm() -> None:
