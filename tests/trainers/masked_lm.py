@@ -88,17 +88,17 @@ def definitions(count: int = 60, seed: int = 0) -> DefsentCorpus:
     cut = (0, count * 8 // 10, count * 9 // 10, count)
     rows = {
         name: DefinitionRows(
-            _texts(f"{at:016x}" for at in range(cut[part], cut[part + 1])),
-            _texts(words[cut[part] : cut[part + 1]]),
-            _texts(texts[cut[part] : cut[part + 1]]),
-            _texts(words[cut[part] : cut[part + 1]]),
+            texts_of(f"{at:016x}" for at in range(cut[part], cut[part + 1])),
+            texts_of(words[cut[part] : cut[part + 1]]),
+            texts_of(texts[cut[part] : cut[part + 1]]),
+            texts_of(words[cut[part] : cut[part + 1]]),
         )
         for part, name in enumerate(("train", "dev", "test"))
     }
     pairs = Inferences(
         "made up",
-        _texts(" ".join(rng.choice(WORDS, 3 + at % 4)) for at in range(18)),
-        _texts(" ".join(rng.choice(WORDS, 3 + at % 3)) for at in range(18)),
+        texts_of(" ".join(rng.choice(WORDS, 3 + at % 4)) for at in range(18)),
+        texts_of(" ".join(rng.choice(WORDS, 3 + at % 3)) for at in range(18)),
         np.arange(18, dtype=np.uint8) % 3,
     )
     return DefsentCorpus(
@@ -111,6 +111,6 @@ def definitions(count: int = 60, seed: int = 0) -> DefsentCorpus:
     )
 
 
-def _texts(values: Any) -> Texts:
+def texts_of(values: Any) -> Texts:
     listed: Sequence[str] = list(values)
     return Texts(pa.array(listed, pa.large_string()))

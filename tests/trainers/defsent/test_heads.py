@@ -160,6 +160,8 @@ def test_a_random_head_is_of_its_stream(bare: Path):
     one, two, other = (heads.untrained_head(encoder, torch_stream(seed, "init", "head")) for seed in (0, 0, 1))
     assert torch.equal(one.transform.dense.weight, two.transform.dense.weight)
     assert not torch.equal(one.transform.dense.weight, other.transform.dense.weight)
+    assert not one.bias.any()
+    assert one.transform.norm.eps == encoder.backbone.config.layer_norm_eps
 
 
 @pytest.mark.parametrize("source", ["pretrained", "tied_only", "untied"])

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from corpora.defsent.records import Definition, DefsentCorpus
 from tests.tiny import tiny_backbone
-from tests.trainers.masked_lm import SHAPES, definitions, masked_lm
+from tests.trainers.masked_lm import SHAPES, definitions, masked_lm, texts_of
 from tests.workers import together
 from trainers.defsent.batches import definition_batches, inference_batches, steps_of_epoch
 from trainers.defsent.encoder import WordEncoder
@@ -26,7 +26,7 @@ from trainers.defsent.training import fit, loss, read
 from trainers.defsent.vocabulary import word_pieces
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.stack import fit_together
-from trainers.engine.streams import numpy_stream, torch_stream
+from trainers.engine.streams import draw_linear, numpy_stream, torch_stream
 from trainers.engine.world import World
 
 CORPUS = definitions()
@@ -154,6 +154,78 @@ def test_the_loss_is_the_cross_entropy_over_the_whole_vocabulary(bert: Path):
     assert of_two["word_prediction"].item() == pytest.approx(2 * expected * 10 / 40, rel=1e-5)
 
 
+def plain_adam(
+    parameters: Sequence[torch.nn.Parameter], rates: Sequence[float], term: Callable[[int], torch.Tensor]
+) -> list[float]:
+    """torch's own Adam, nothing clipped and nothing decayed; the loss of every step."""
+    optimizer, losses = torch.optim.Adam(parameters), []
+    for step, rate in enumerate(rates):
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        value = term(step)
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses
+
+
+def test_training_on_definitions_is_a_plain_loop_of_adam(tmp_path: Path):
+    """Of the layers alone, over the rows whose word is an entry and whose definition no test repeats."""
+    still = masked_lm(tmp_path / "still", "bert", dropout=0.0)
+    train = CORPUS.rows["train"]
+    words = [*9 * ["zzzq"], *list(train.words)[9:]]
+    corpus = replace(CORPUS, rows={**CORPUS.rows, "train": replace(train, words=texts_of(words))})
+    trained, curve = fit(replace(SHORT, epochs=2), still, corpus, 3, World())
+    held = {text for split in ("dev", "test") for text in CORPUS.rows[split].definitions}
+    kept = [row for row, text in enumerate(train.definitions) if row >= 9 and text not in held]
+    batches = [
+        np.array(kept)[numpy_stream(3, "data", "order", epoch).permutation(len(kept))[start : start + 10]]
+        for epoch in (0, 1)
+        for start in range(0, len(kept), 10)
+    ]
+    model = read(SHORT, still, World())
+    table = model.encoder.tokenizer.get_vocab()
+
+    def term(step: int) -> torch.Tensor:
+        rows = batches[step]
+        logits = model(model.encoder.tokenise([train.definitions[row] for row in rows]))
+        return F.cross_entropy(logits, torch.tensor([table[words[row]] for row in rows]))
+
+    layers = [parameter for name, parameter in model.encoder.named_parameters() if ".layer." in name]
+    rates = [1e-2 * min(1, step / (0.1 * len(batches))) for step in range(len(batches))]
+    assert [step.loss for step in curve] == pytest.approx(plain_adam(layers, rates, term), rel=1e-3)
+    assert np.allclose(trained.encoder.encode(TEXTS), model.encoder.encode(TEXTS), atol=2e-3)
+
+
+def test_training_on_pairs_is_a_plain_loop_of_adam(tmp_path: Path):
+    """Of the whole encoder and a classifier over [u; v; |u - v|] that starts as its stream says."""
+    still, pairs = masked_lm(tmp_path / "still", "bert", dropout=0.0), CORPUS.inferences
+    assert pairs is not None
+    settings = replace(SHORT, objective="inference", epochs=5, batch_size=6, learning_rate=2e-3)
+    trained, curve = fit(settings, still, CORPUS, 3, World())
+    model, classifier = read(SHORT, still, World()), torch.nn.Linear(96, 3)
+    draw_linear(classifier, torch_stream(3, "init", "classifier"))
+    right = []
+
+    def term(step: int) -> torch.Tensor:
+        epoch, place = divmod(step, 3)
+        rows = numpy_stream(3, "data", "order", epoch).permutation(18)[6 * place : 6 * place + 6]
+        u, v = (
+            model.encoder.pooled(model.encoder.tokenise([side[row] for row in rows]))
+            for side in (pairs.premises, pairs.hypotheses)
+        )
+        logits, label = classifier(torch.cat([u, v, (u - v).abs()], 1)), torch.from_numpy(pairs.label[rows]).long()
+        right.append((logits.argmax(1) == label).double().mean().item())
+        return F.cross_entropy(logits, label)
+
+    rates = [2e-3 * min((step + 1) / 2, (15 - step) / 13) for step in range(15)]  # 2 steps of 15 rise
+    losses = plain_adam([*model.encoder.parameters(), *classifier.parameters()], rates, term)
+    assert [step.loss for step in curve] == pytest.approx(losses, rel=1e-3)
+    assert [step.figures["accuracy"] for step in curve] == pytest.approx(right, abs=1e-6)
+    assert np.allclose(trained.encoder.encode(TEXTS), model.encoder.encode(TEXTS), atol=2e-3)
+
+
 @pytest.mark.parametrize("readout", ["cls", "mean", "max", "sep", "sum"])
 def test_training_learns_to_name_the_word(bert: Path, readout: str):
     """The word stands in its own definition here; on training rows its place must get better."""
@@ -179,6 +251,7 @@ def test_every_shape_trains_and_saves(backbone: Path, tmp_path: Path):
     assert again.places(rows).tolist() == trained.places(rows).tolist()
     assert np.array_equal(again.encoder.encode(TEXTS), trained.encoder.encode(TEXTS))
     assert again.about == trained.about
+    assert read(SHORT, tmp_path / "model", World(precision="bf16")).encoder.precision == "bf16"
     assert trained.places(rows)[-1, 0] == -1  # "zzzq" is no entry
 
 
@@ -253,6 +326,8 @@ def test_one_seed_is_one_encoder_and_arms_share_the_order(bert: Path):
     _, second = fit(SHORT, bert, CORPUS, 0, World())
     _, other = fit(SHORT, bert, CORPUS, 1, World())
     assert [step.loss for step in first] == [step.loss for step in second] != [step.loss for step in other]
+    in_one_order = [fit(replace(SHORT, order="file"), bert, CORPUS, seed, World())[1] for seed in (0, 1)]
+    assert in_one_order[0][0].loss != in_one_order[1][0].loss  # by their dropout alone
     assert one.about["frozen sha256"] == fit(SHORT, bert, CORPUS, 2, World())[0].about["frozen sha256"]
 
 
@@ -287,6 +362,9 @@ def test_masking():
     }
     assert share["mask"] == pytest.approx(0.8, abs=0.03)
     assert share["kept"] == pytest.approx(0.1, abs=0.03)
+    entries = masked.ids[at][(masked.ids[at] != tokenizer.mask_token_id) & (masked.ids[at] != tokens.ids[at])]
+    assert entries.min() < 50  # of the whole vocabulary
+    assert 450 <= entries.max() < 500
 
 
 def bare_tokens():
@@ -315,6 +393,19 @@ def test_masked_states_are_those_of_their_tokens(bare: Path):
         hidden = peer.backbone(inputs_embeds=embedded).last_hidden_state[0]
     mine = states[[row for row, place in enumerate(at) if start <= place < start + tokens.lengths[3]]]
     assert torch.allclose(mine, hidden[at[(at >= start) & (at < start + tokens.lengths[3])] - start], atol=1e-5)
+
+
+def test_every_portion_of_texts_is_masked_by_a_stream_of_its_own(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    encoder, texts = Encoder.load(bare), CORPUS.rows["train"].definitions[:9]
+    monkeypatch.setattr("trainers.defsent.mlm_fit.PORTION", 4)
+    states, targets = masked_states(encoder, texts)
+    expected = []
+    for start in (0, 4, 8):
+        tokens, draw = encoder.tokenise(texts[start : start + 4]), numpy_stream(0, "mlm", "mask", start)
+        _, at = mask_tokens(tokens, encoder.tokenizer, encoder.backbone.config.vocab_size, draw)
+        expected += tokens.ids[at].tolist()
+    assert targets.tolist() == expected
+    assert len(states) == len(expected)
 
 
 def test_a_fitted_head_is_that_of_a_plain_loop(bare: Path):
@@ -365,7 +456,9 @@ def test_a_usable_head_is_twice_as_good_as_the_most_frequent_word(accuracy: floa
     assert HeadFit(texts=9, targets=9, accuracy=accuracy, loss=1.0, most_frequent=0.1).usable == usable
 
 
-def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_fitted_head_is_made_once_and_named_by_what_it_read(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from trainers.defsent import mlm_fit
 
     made = []
@@ -386,6 +479,8 @@ def test_the_fitted_head_is_made_once_and_named_by_what_it_read(bare: Path, monk
         fit(replace(settings, **changes), bare, CORPUS, 0, World())
         assert len(made) == count, changes
     assert {"mlm accuracy", "mlm most_frequent", "mlm texts"} <= one.about.keys()
+    fit(settings, tiny_backbone(tmp_path / "other", layers=1), CORPUS, 0, World())
+    assert len(made) == 6
 
 
 def test_the_fitted_head_reads_training_definitions_alone(bare: Path, monkeypatch: pytest.MonkeyPatch):
@@ -424,13 +519,22 @@ def test_a_bare_backbone_with_another_head(bare: Path, source: str):
     assert curve[-1].loss < curve[0].loss
 
 
+def test_a_random_head_is_that_of_its_seed(bare: Path):
+    settings = replace(SHORT, head_source="random", train=False)
+    first, second, unseeded = (
+        model.head.transform.dense.weight
+        for model in (
+            *(fit(settings, bare, CORPUS, seed, World())[0] for seed in (0, 1)),
+            read(settings, bare, World()),
+        )
+    )
+    assert torch.equal(first, unseeded)
+    assert not torch.equal(first, second)
+
+
 def test_a_word_that_no_vocabulary_has(bert: Path):
-    import pyarrow as pa
-
-    from corpora.store.columns import Texts
-
     train = CORPUS.rows["train"]
-    unknown = replace(train, words=Texts(pa.array(["zzzq"] * len(train), pa.large_string())))
+    unknown = replace(train, words=texts_of(["zzzq"] * len(train)))
     corpus = replace(CORPUS, rows={**CORPUS.rows, "train": unknown})
     with pytest.raises(ValueError, match=r"no word of the training rows .* of bert.*\n  accepted: "):
         fit(SHORT, bert, corpus, 0, World())
@@ -455,6 +559,7 @@ def test_the_siamese_arm_learns_and_trains_every_weight(bert: Path):
     ]
     assert all(moved)
     assert trained.about["nli_source"] == "made up"
+    assert fit(replace(settings, train=False), bert, CORPUS, 0, World())[1] == []
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
