@@ -155,7 +155,7 @@ def _value(option: str, given: str | None, question: str, default: str) -> Any:
         given = _ask(question, default)
     try:
         return yaml.safe_load(given)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a date with a month 13, digits without a number
         raise StudyError(f"--{option} {given}\n  accepted: a value as YAML writes it") from None
 
 

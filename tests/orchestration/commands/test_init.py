@@ -116,6 +116,11 @@ def test_a_first_study_lacks_what_only_its_author_has(
             begun("command", "run", "", "[python", "scores/accuracy"),
             "--treatment [python\n  accepted: a value as YAML",
         ),
+        (
+            begun("command", "lr", "2024-13-01", "2", "scores/accuracy"),
+            "--control 2024-13-01\n  accepted: a value as",
+        ),
+        (begun("command", "lr", "1", "0b_", "scores/accuracy"), "--treatment 0b_\n  accepted: a value as YAML"),
         (begun("concept", "lr", "1", "2", "t2d/mrr"), "--setting lr\n  accepted: "),
         (begun("command", "lr", "1", "2", "scores/f1"), "--metric scores/f1\n  accepted: scores/accuracy"),
     ],
