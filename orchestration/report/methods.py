@@ -131,5 +131,5 @@ def _listed(names: list[str]) -> str:
 
 
 def _span(seeds: list[int]) -> str:
-    whole = seeds == list(range(seeds[0], seeds[-1] + 1)) if seeds else False
+    whole = seeds == list(range(seeds[0], seeds[-1] + 1))
     return f" ({seeds[0]} to {seeds[-1]})" if whole and len(seeds) > 1 else f" ({', '.join(map(str, seeds))})"

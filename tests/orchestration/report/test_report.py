@@ -24,6 +24,7 @@ from orchestration.report import drawing, forms, plots
 from orchestration.report.across import ACROSS_HEAD, across
 from orchestration.report.glossary import Hover
 from orchestration.report.html import html
+from orchestration.report.methods import methods
 from orchestration.report.tables import (
     arm_cell,
     arm_cells,
@@ -463,6 +464,48 @@ def test_the_caption_tells_ranges_and_counts_claims_not_their_parts(findings: Fi
     alone = caption(replace(findings, findings=(replace(second, verdict=replace(plain, family_size=1)),)))
     assert "Holm" not in alone
     assert "arms correlate 0.62 at" in alone
+
+
+def test_the_methods_state_the_counts_of_the_study(findings: Findings) -> None:
+    """M1 lacks 2 of 8 seeds; H1, H2, H3a and H3b are corrected together, X1 came late."""
+    said = methods(findings)
+    assert "We compared B0, B1, B1-noHN and M1 on tiny. The trained recipes (B1, B1-noHN and M1) were " in said
+    assert "run with 6 to 8 of 8 random seeds (0 to 7); recipes with the same seed share the order of" in said
+    assert "share the order of the data, the initialisation of what they have in common and the neg" in said
+    assert "4 comparisons were declared before the first run (SHA-256 of the declaration: 44aa01cd9e" in said
+    assert "the paired t test at a level of 0.05. Equivalence was tested with two one-sided tests" in said
+    assert "adjusted with Holm's method over 4 hypotheses; intervals are 95 %, unadjusted. 1 further comp" in said
+    assert "1 further comparison, made or given other seeds or rows later, is exploratory." in said
+    assert "(study 9f31c2ab77e01d4c, rule 2; cite the passport" in said
+
+    first, second, *_ = findings.findings
+    grouped = [
+        replace(one, verdict=replace(one.verdict, group="recall", family_size=2)) for one in (first, second)
+    ]
+    alone = replace(second, verdict=replace(second.verdict, group="other", family_size=1))
+    versions = {"torch": ("2.4.0", "2.5.1"), "semray": ("1.0",), "cpu": ("Xeon",)}
+    said = methods(replace(findings, declared="", environment=versions, findings=(*grouped, alone)))
+    assert "3 comparisons were declared before the runs. Differences" in said
+    assert "equivalence" not in said.lower()
+    assert "Holm's method over 2 of recall hypotheses" in said
+    assert "exploratory" not in said
+    assert "made with semray 1.0 and torch 2.4.0 and 2.5.1. Every" in said
+    assert "Holm" not in methods(replace(findings, findings=(alone,)))
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ({0, 1, 3}, "Each trained recipe (B1, B1-noHN and M1) was run with 3 random seeds (0, 1, 3); recipes"),
+        ({2, 3}, "Each trained recipe (B1, B1-noHN and M1) was run with 2 random seeds (2 to 3); recipes"),
+        ({5}, "Each trained recipe (B1, B1-noHN and M1) was run with 1 random seed (5); recipes"),
+        ({4}, "The trained recipes (B1, B1-noHN and M1) were run with 0 to 1 of 1 random seed (4); recipes"),
+        (set(), "on tiny. No run of a trained recipe (B1, B1-noHN and M1) is finished. B0 is not trained"),
+    ],
+)
+def test_the_methods_count_finished_runs_alone(findings: Findings, kept: set[int], told: str) -> None:
+    rows = [row if row.seed in (None, *kept) else replace(row, status="missing") for row in findings.runs]
+    assert told in methods(replace(findings, runs=tuple(rows)))
 
 
 def test_the_table_of_arms_is_of_compared_metrics_or_of_all(findings: Findings) -> None:
