@@ -190,7 +190,7 @@ def _advice(sources: NoiseSources, study: Study, arm: str) -> list[str]:
     if n > 1:
         shown = " to ".join(f"{smallest_effect(n, noise=one):.4f}" for one in (paired, unpaired))
         lines.append(f"seeds     {n} show a difference of {shown}: what streams do alone cancels, or nothing does")
-    claims = [part for part in study.parts if arm in part.arms]
+    claims = [part for part in study.parts if arm in part.arms and part.metric == sources.metric]
     for aim in sorted({aim for part in claims if (aim := part.min_effect or part.margin)}):
         needed = [seeds_required(one, effect=aim) for one in (paired, unpaired)]
         words = " to ".join("more than 10,000" if one is None else str(one) for one in needed)

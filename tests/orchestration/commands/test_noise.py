@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from statsmodels.stats.power import TTestPower
 
 from orchestration.commands import noise
 from orchestration.commands.cli import main
@@ -31,7 +33,7 @@ question: Where does it come from?
 family: toy
 backbones: [PLACE/tiny]
 seeds: 5
-arms: {still: {train: false}, quick: {}, quicker: {learning_rate: 0.3}}
+arms: {still: {train: false}, quick: {}, quicker: {learning_rate: 0.3}, free: {learning_rate: 0.2}}
 evaluate: [length]
 compare:
   - {claim: T1, treatment: quicker, control: quick, metric: length/mean, expect: better, min_effect: 0.05}
@@ -106,6 +108,59 @@ def test_the_stream_that_moves_the_score_has_the_largest_share(
     assert "a difference of 0.05 takes" in said
 
 
+def test_the_figures_are_those_of_a_two_way_table(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Order and weights, and what they do together: mean squares by hand, power by statsmodels and scipy."""
+
+    def fit(settings: object, backbone: Path, corpus: object, seed: int, world: World) -> object:
+        order, weights = (numpy_stream(seed, stream).normal() for stream in ("data", "init"))
+        weight = 5.0 + order + 2 * weights + order * weights
+        return toy_family.ToyEncoder(weight), [Progress(step=1, steps=1, loss=1.0)]
+
+    more = "{claim: T2, treatment: quick, control: quicker, metric: again/mean, expect: equivalent, margin: 0.25}"
+    text = STUDY.replace("[length]", "[length, again]") + f"  - {more}\n"
+    (place / "toys.yaml").write_text(text.replace("PLACE", str(place)))
+    monkeypatch.setattr(toy_family, "fit", fit)
+    assert main(["noise", "toys.yaml", "quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["found"]
+
+    drawn = {name: np.array([numpy_stream(s, name).normal() for s in range(5)]) for name in ("data", "init")}
+    order, weights = drawn["data"][:, None], drawn["init"][None, :]
+    table = (5.0 + order + 2 * weights + order * weights) * (1 + 2 + 4) / 3 / 100
+    rest = table - table.mean(0) - table.mean(1)[:, None] + table.mean()
+    of_rest = (rest**2).sum() / 16
+    parts = [max(table.mean(axis).var(ddof=1) - of_rest / 5, 0.0) for axis in (1, 0)] + [of_rest]
+    found = [*told["factors"].values(), told["rest"]]
+    assert list(told["factors"]) == ["data", "init"]
+    assert [part["variance"] for part in found] == pytest.approx(parts, rel=1e-4)  # the toy encodes in float32
+    assert [part["share"] for part in found] == pytest.approx([one / sum(parts) for one in parts], rel=1e-4)
+    assert (told["mean"], told["sd"], told["runs"]) == pytest.approx(
+        (table.mean(), sum(parts) ** 0.5, 25), rel=1e-5
+    )
+
+    assert main(["noise", "toys.yaml", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert f"length/mean: {table.mean():.4f} ± {sum(parts) ** 0.5:.4f} over all streams (25 runs)" in said
+    for name, part in zip(("data", "init", "together"), found, strict=True):
+        shown = f"{part['share']:.0%} [{part['low']:.0%}, {part['high']:.0%}]"
+        assert re.search(rf"^{name} +{re.escape(shown)} +{part['variance'] ** 0.5:.4f}$", said, re.M)
+    alone = [100 * (1 - told["rest"][bound]) for bound in ("share", "high", "low")]
+    assert "alone is {:.0f}% [{:.0f}%, {:.0f}%] of the variance".format(*alone) in said
+    sds = [(2 * of_rest) ** 0.5, (2 * sum(parts)) ** 0.5]
+    least = [TTestPower().solve_power(nobs=5, power=0.8, alpha=0.05) * sd for sd in sds]
+    assert "seeds     5 show a difference of {:.4f} to {:.4f}: ".format(*least) in said
+    needed = [next(n for n in range(2, 10**4) if TTestPower().power(0.05 / sd, n, 0.05) >= 0.8) for sd in sds]
+    assert "a difference of 0.05 takes {} to {}\n".format(*needed) in said
+    assert "0.25" not in said  # a margin of another metric
+
+    assert main(["noise", "toys.yaml", "quick", "--metric", "again/mean"]) == 0
+    said = capsys.readouterr().out
+    assert f", again/mean: {table.mean():.4f} ± " in said
+    assert "a difference of 0.25 takes" in said
+    assert "a difference of 0.05" not in said
+
+
 def test_runs_with_one_seed_in_all_streams_are_the_studys_own(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +204,8 @@ def test_an_arm_that_no_seed_moves_is_said(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["slow"], "no arm slow\n  accepted: still, quick, quicker"),
+        (["slow"], "no arm slow\n  accepted: still, quick, quicker, free"),
+        (["free"], "toys.yaml: no claim on free\n  accepted: --metric METRIC"),
         (["still"], "still is not trained, and has no noise"),
         (["quick", "--metric", "t2d/mrr"], "--metric t2d/mrr\n  accepted: length/mean"),
         (["quick", "--backbone", "other"], "--backbone other\n  accepted: "),
