@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.machines.doctor import tracking
@@ -33,7 +34,7 @@ from orchestration.tracking.model import model_files
 from orchestration.tracking.reaching import database_of, default_uri, reason, shown
 from orchestration.tracking.sync import SyncReport, Tree, mirror, sync
 from orchestration.verdicts.findings import Findings
-from tests.finished_study import ARMS, CLAIMS, METRICS, fill, findings_of, make_results, make_run
+from tests.finished_study import ARMS, CLAIMS, METRICS, RECALL, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
 from tests.tiny import tiny_backbone
 from tests.waiting import free_port
@@ -175,14 +176,35 @@ def test_what_mlflow_shows(study: tuple[Ledger, Findings], uri: str) -> None:
     (run,) = search(uri, "tags.arm = 'B1' and tags.seed = '3'")
     assert run.data.tags["semray.run_key"].endswith(row.id)
     assert run.data.tags["ledger"] == row.location
-    assert {metric_name(name): value for name, value in row.metrics.items()}.items() <= run.data.metrics.items()
+    figures = {metric_name(name): value for name, value in row.metrics.items()}
+    logged = {name: value for name, value in run.data.metrics.items() if not name.startswith("train/")}
+    assert logged == figures | {"seconds/train": 2.5, "seconds/evaluate": 0.5}
     assert run.data.params["hard_negatives"] == "True"
     assert run.data.params["seed"] == "3"
     (dataset,) = run.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("concept corpus", findings.corpus_fingerprint)
     assert {tag.key: tag.value for tag in dataset.tags} == {"mlflow.data.context": "training"}
+    (untrained,) = search(uri, "tags.arm = 'B0'")
+    assert (untrained.info.run_name, untrained.data.params["seed"]) == ("B0 untrained", "none")
+    assert untrained.inputs.dataset_inputs[0].tags[0].value == "evaluation"
     loss = client(uri).get_metric_history(run.info.run_id, "train/loss")
     assert [(point.step, point.value) for point in loss] == list(row.curve)
+
+
+def test_the_run_of_a_study_counts_its_runs_and_verdicts(study: tuple[Ledger, Findings], mirrored: str) -> None:
+    (parent,) = of_kind(mirrored, "study")
+    counts = {name: count for name, count in parent.data.metrics.items() if count}
+    assert counts == {"runs/finished": 23, "runs/failed": 1, "runs/missing": 1, "verdicts/better": 2,
+                      "verdicts/worse": 1, "verdicts/equivalent": 1, "verdicts/undecided": 1}  # fmt: skip
+    assert parent.info.status == "FAILED"
+    assert parent.data.tags["verdict"] == "2 better, 1 equivalent, 1 undecided, 1 worse"
+    ends = [row.began + (row.seconds or 0) for row in study[1].runs if row.began is not None]
+    assert parent.info.end_time == pytest.approx(max(ends) * 1000, abs=1)
+    (point,) = client(mirrored).get_metric_history(parent.info.run_id, "runs/finished")
+    assert point.step == 23
+    (late,) = search(mirrored, "tags.claim = 'X1'")
+    assert late.data.metrics["p_bh"] == 2 / 2**8  # all of 8 seeds agree: of one late claim nothing is corrected
+    assert np.isnan(late.data.metrics["p_holm"])
 
 
 def test_a_comparison_can_be_found_and_read(study: tuple[Ledger, Findings], mirrored: str) -> None:
@@ -193,6 +215,20 @@ def test_a_comparison_can_be_found_and_read(study: tuple[Ledger, Findings], mirr
     asked = {"delta_mean": verdict.delta_mean, "ci_low": verdict.ci_low, "ci_high": verdict.ci_high, "p": verdict.p,
              "p_holm": verdict.p_adjusted, "sign_agreement": verdict.sign_agreement, "effect_dz": verdict.effect_dz}  # fmt: skip
     assert asked.items() <= equal.data.metrics.items()
+    score = {(row.arm, row.seed): row.metrics.get(RECALL) for row in findings.runs}
+    control, treatment = (np.array([score[arm, seed] for seed in range(8)]) for arm in ("B1-noHN", "B1"))
+    delta = treatment - control
+    sides = (
+        stats.ttest_1samp(delta, end, alternative=to).pvalue for end, to in ((-0.03, "greater"), (0.03, "less"))
+    )
+    expected = {
+        "n_seeds": 8,
+        "delta_sd": delta.std(ddof=1),
+        "tost_p": max(sides),
+        "effect_dz": delta.mean() / delta.std(ddof=1),
+    }
+    assert {name: equal.data.metrics[name] for name in expected} == pytest.approx(expected)
+    assert np.isnan(equal.data.metrics["p_bh"])
     deltas = client(uri).get_metric_history(equal.info.run_id, "delta")
     assert [(d.step, d.value) for d in deltas] == [(i, pair["delta"]) for i, pair in enumerate(verdict.per_seed)]
     folder = Path(client(uri).download_artifacts(equal.info.run_id, ""))
@@ -200,7 +236,9 @@ def test_a_comparison_can_be_found_and_read(study: tuple[Ledger, Findings], mirr
     assert (folder / "forest.png").read_bytes().startswith(b"\x89PNG")
     with tracked_at(uri):
         table = client(uri).load_table(equal.info.experiment_id, "seeds.json", [equal.info.run_id])
-    assert list(table["difference"]) == pytest.approx([pair["delta"] for pair in verdict.per_seed])
+    assert list(table["difference"]) == pytest.approx(delta)
+    assert list(table["B1-noHN"]) == pytest.approx(control)
+    assert list(table["B1"]) == pytest.approx(treatment)
 
 
 def test_failed_runs_are_shown_as_failed(mirrored: str) -> None:
