@@ -245,15 +245,16 @@ def _broken(table: Tasks) -> str:
 
 
 def _check_readable(check: Checker, arms: Any, family: Family, tasks: Sequence[Task[Any, Any]]) -> None:
-    """Refuse tasks whose input an arm cannot read."""
-    for name, settings in arms.items() if arms is not WRONG else ():
-        reads = family.reads(settings) if settings is not WRONG else {task.reads for task in tasks}
-        unread = next((task for task in tasks if task.reads not in reads), None)
-        if unread is not None:
+    """Refuse tasks whose input an arm cannot read: one of each input, with the first such arm."""
+    made = {} if arms is WRONG else arms
+    inputs = {name: family.reads(settings) for name, settings in made.items() if settings is not WRONG}
+    for reads, task in {task.reads: task for task in reversed(tasks)}.items():
+        arm = next((name for name, accepted in inputs.items() if reads not in accepted), None)
+        if arm is not None:
             check.refuse(
                 ("evaluate",),
-                f"tasks that read {' or '.join(reads)}, as arms.{name} does",
-                says=f"holds {unread.name}, which reads {unread.reads}",
+                f"tasks that read {' or '.join(inputs[arm])}, as arms.{arm} does",
+                says=f"holds {task.name}, which reads {reads}",
             )
 
 

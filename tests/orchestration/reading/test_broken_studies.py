@@ -93,6 +93,7 @@ def added(text: str, *says: str) -> Broken:
 
 
 MARGIN = "a number above 0"
+OF_BOTH = "t2d/mrr, sts/STS-B/spearman"  # 0 to 1, and -1 to 1
 STEPS = "a whole number from 1 to 10,000,000, days of training at any speed"
 STUDIES = {
     # what YAML makes of a file
@@ -183,6 +184,11 @@ STUDIES = {
     "a part with a slip": changed(H2, f"{{claim: J, all: [{PART}, {PART_TOO.replace('better', 'beter')}]}}", "compare[J].all[b].expect = 'beter'", "(did you mean better?)"),
     "a field of a difference in a joint claim": changed(H2, f"{{claim: J, metric: t2d/mrr, all: [{PART}, {PART_TOO}]}}", "compare[J].metric = 't2d/mrr'", "accepted: claim, at_least, family, all\n"),
     "on no part": changed(H2, f"{{claim: J, at_least: 0, all: [{PART}, {PART_TOO}]}}", "compare[J].at_least = 0", "a whole number from 1"),
+    "a task that no arm can read": changed("[t2d, stress]", "[t2d, stress, wic]", ":11: evaluate holds wic, which reads occurrences", "tasks that read texts or layers, as arms.B0 does"),
+    "parts that are a word": changed(H2, "{claim: J, all: B1}", ":14: compare[J].all = 'B1'", "a list of claims"),
+    "on more tasks than are named": changed("metric: t2d/recall@10, expect: better", "metric: 'each(t2d/mrr, t2d/recall@10)', at_least: 3, expect: better", "compare[H1].at_least = 3\n  accepted: 1 to 2, as many tasks as each(t2d/mrr, t2d/recall@10) names"),
+    "a margin beyond a mean": Broken(GOOD.replace("stress]", "stress, sts/STS-B]").replace("t2d/recall@10, expect: equivalent, margin: 0.01", f"'mean({OF_BOTH})', expect: equivalent, margin: 1.5"), ("compare[H2].margin = 1.5", f"below 1.5: mean({OF_BOTH}) lies between -0.5 and 1")),
+    "a margin beyond one of each": Broken(GOOD.replace("stress]", "stress, sts/STS-B]").replace("t2d/recall@10, expect: equivalent, margin: 0.01", f"'each({OF_BOTH})', expect: equivalent, margin: 1"), ("compare[H2].margin = 1", f"below 1: each({OF_BOTH}) lies between 0 and 1")),
     "a claim twice": changed("claim: H2", "claim: H1", ":14: compare[H1].claim = 'H1'", "a name that no other comparison has"),
     "no claim": changed("claim: H1, ", "", "compare[0].claim is missing", "a name for the claim"),
     "a comparison that is a word": changed("  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}", "  - B1 > B0", "compare[0] = 'B1 > B0'", "a mapping"),
@@ -241,6 +247,8 @@ STUDIES = {
     "the grid of a paper without one": changed("{hn_margin: {low: 0.1, high: 0.3}, temperature: all}", "paper", "search.dimensions = 'paper'", "no grid of a paper is known here"),
     "a search in which nothing moves an arm": Broken(GOOD.replace("arms: [B1]", "arms: [B1, B1-noHN]").replace(", temperature: all", ""), ("search.dimensions = {hn_margin: {low: 0.1, high: 0.3}}", "at least one setting that matters for B1-noHN")),
     "a search in groups of its own": changed("workers_per_run: 1", "launcher: train", "resources.launcher = 'train'", "auto or pool with a search"),
+    "a search of a script without a dimension": changed_script("seeds: 2", "seeds: 2\n" + OF_SCRIPT.replace("{x: [1, 2]}", "{}") + "}", "search.dimensions = {}", "a mapping of placeholders to"),
+    "a search of a script from nowhere": changed_script("seeds: 2", "seeds: 2\n" + OF_SCRIPT.replace("{x: [1, 2]}", "{x: [1, 2], y: [1, 2]}") + "}", "search.dimensions.y = [1, 2]", "a placeholder that arms.A has a value for"),
     "a stop within a command": changed_script("seeds: 2", f"seeds: 2\n{OF_SCRIPT}, stop_early: {{rule: median, at: [1]}}}}", "search.stop_early = {rule: median, at: [1]}", "nothing looks into a command"),
     "a stack of commands": changed_script("seeds: 2", "seeds: 2\nresources: {runs_per_stack: 2}", "resources.runs_per_stack = 2", "1: runs of this family train one by one"),
     "a stop within a stack": Broken((ROOT / "studies" / "difficulty_search.yaml").read_text() + "  stop_early: {rule: median, at: [50]}\n", ("search.stop_early = {rule: median, at: [50]}", "its runs train as one stack")),

@@ -79,6 +79,8 @@ def test_train_is_shared_and_an_arm_may_change_it(write: Write) -> None:
         ("3", (0, 1, 2), ()),
         ("[7, 3, 1000]", (7, 3, 1000), ()),
         ("{start: 2, max: 5}", (0, 1), (2, 3, 4)),
+        ("07", tuple(range(7)), ()),  # the same in eights and in tens
+        ("[7, 4294967295]", (7, 4294967295), ()),
     ],
 )
 def test_seeds_in_each_of_their_forms(write: Write, declared: str, initial: tuple, reserve: tuple) -> None:
@@ -105,6 +107,21 @@ def test_anchors_and_merge_keys_are_plain_yaml(write: Write) -> None:
 def test_a_whole_number_may_stand_for_a_float_but_not_the_other_way_round(write: Write) -> None:
     assert read_study(write(GOOD + "resources: {gpus_per_run: 1}\n")).resources.gpus_per_run == 1.0
     assert "train.steps = 300.5\n  accepted: a whole number" in complaint(write(GOOD.replace("300", "300.5")))
+
+
+@pytest.mark.parametrize(
+    ("metric", "margin"),
+    [("mean(t2d/mrr, sts/STS-B/spearman)", 1.49), ("each(t2d/mrr, sts/STS-B/spearman)", 0.99)],
+)
+def test_a_margin_may_be_nearly_as_wide_as_the_metric_can_differ(write: Write, metric: str, margin: float) -> None:
+    """0 to 1 and -1 to 1: their mean is 1.5 wide; of each the narrower counts."""
+    text = GOOD.replace("[t2d, stress]", "[t2d, stress, sts/STS-B]")
+    text = text.replace(
+        "t2d/recall@10, expect: equivalent, margin: 0.01", f"'{metric}', expect: equivalent, margin: {margin}"
+    )
+    claim = read_study(write(text)).compare[1]
+    assert isinstance(claim, Claim)
+    assert (claim.metric, claim.margin) == (metric, margin)
 
 
 def test_every_mistake_is_said_at_once_with_its_line(write: Write) -> None:
