@@ -287,13 +287,12 @@ def _claim(check: Checker, place: Place, entry: Any) -> Any:
     for key in entry:
         if key not in (*JOINT_FIELDS, "all"):
             check.refuse((*place, key), names_accepted(key, [*JOINT_FIELDS, "all"]))
-    if "claim" not in entry:
-        check.refuse((*place, "claim"), words(JOINT_FIELDS["claim"]))
+    check.refuse_missing(Joint, [place])
     if not isinstance(entry["all"], list):
         check.refuse((*place, "all"), words(field_types(Joint)["all"]))
         return WRONG
     parts = [check.build(Claim, (*place, "all", index)) for index in range(len(entry["all"]))]
-    if len(check.problems) > before or WRONG in parts:
+    if len(check.problems) > before:
         return WRONG
     return check.construct(Joint, {**values, "all": tuple(parts)}, [place])
 

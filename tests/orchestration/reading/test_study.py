@@ -110,18 +110,34 @@ def test_a_whole_number_may_stand_for_a_float_but_not_the_other_way_round(write:
 
 
 @pytest.mark.parametrize(
-    ("metric", "margin"),
-    [("mean(t2d/mrr, sts/STS-B/spearman)", 1.49), ("each(t2d/mrr, sts/STS-B/spearman)", 0.99)],
+    ("metric", "more"),
+    [
+        ("mean(t2d/mrr, sts/STS-B/spearman)", "margin: 1.49"),
+        ("each(t2d/mrr, sts/STS-B/spearman)", "margin: 0.99"),
+        ("each(t2d/mrr, sts/STS-B/spearman)", "margin: 0.01, at_least: 2"),
+        ("sts/STS12/mean", "margin: 9.0"),
+        ("mean(t2d/mrr, sts/STS12/mean)", "margin: 9.0"),
+    ],
 )
-def test_a_margin_may_be_nearly_as_wide_as_the_metric_can_differ(write: Write, metric: str, margin: float) -> None:
-    """0 to 1 and -1 to 1: their mean is 1.5 wide; of each the narrower counts."""
-    text = GOOD.replace("[t2d, stress]", "[t2d, stress, sts/STS-B]")
-    text = text.replace(
-        "t2d/recall@10, expect: equivalent, margin: 0.01", f"'{metric}', expect: equivalent, margin: {margin}"
-    )
-    claim = read_study(write(text)).compare[1]
+def test_a_margin_may_be_nearly_as_wide_as_the_metric_can_differ(write: Write, metric: str, more: str) -> None:
+    """0 to 1 and -1 to 1: their mean is 1.5 wide; of each the narrower counts. What a `mean` is of, nobody knows."""
+    text = GOOD.replace("[t2d, stress]", "[t2d, stress, sts/STS-B, sts/STS12]")
+    written = f"'{metric}', expect: equivalent, {more}"
+    claim = read_study(write(text.replace("t2d/recall@10, expect: equivalent, margin: 0.01", written))).compare[1]
     assert isinstance(claim, Claim)
-    assert (claim.metric, claim.margin) == (metric, margin)
+    assert (claim.metric, claim.margin) == (metric, float(more.split()[1].strip(",")))
+
+
+def test_a_joint_claim_without_a_name_is_told_beside_the_slips_of_its_parts(write: Write) -> None:
+    """Nothing else is said of it, and a good one is read with all its parts."""
+    sides = "treatment: B1, control: B0, expect: better, metric: t2d"
+    one, other = f"{{claim: a, {sides}/mrr}}", f"{{claim: b, {sides}/recall@1}}"
+    said = complaint(write(f"{GOOD}  - {{all: [{one.replace('better', 'beter')}, {other}]}}\n"))
+    assert said.count("accepted:") == 2
+    assert "compare[2].claim is missing" in said
+    assert "compare[2].all[a].expect = 'beter'" in said
+    joint = read_study(write(f"{GOOD}  - {{claim: J, all: [{one}, {other}]}}\n")).compare[2]
+    assert [part.metric for part in joint.parts] == ["t2d/mrr", "t2d/recall@1"]
 
 
 def test_every_mistake_is_said_at_once_with_its_line(write: Write) -> None:
