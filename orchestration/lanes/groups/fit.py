@@ -22,6 +22,9 @@ FASTER = {  # poll more often, and start none of the services that are not used 
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in a study are relative to where it was started
 }
 IDLE = ("DatasetsCallback", "PlacementGroupCleanerCallback")
+# How long a worker waits for another, as the longest `resources.stall_minutes`: rank 0 may score for hours while
+# the others wait, and a group that makes no progress is ended by the driver
+PATIENCE = timedelta(weeks=1)
 
 
 class Door(NamedTuple):
@@ -141,8 +144,8 @@ def _opened_door() -> Door:
     return Door(address, listener.getsockname()[1], listener.detach())
 
 
-def _meet(door: Door, patience: timedelta) -> None:
-    """Join the process group, through a store that listens at rank 0's door."""
+def _meet(door: Door, until: timedelta) -> None:
+    """Join the process group, through a store that listens at rank 0's door; all have to come within `until`."""
     import torch.distributed as dist
     from ray.train import get_context
     from ray.train.torch import get_device
@@ -152,6 +155,6 @@ def _meet(door: Door, patience: timedelta) -> None:
     os.environ |= {"MASTER_ADDR": door.address, "MASTER_PORT": str(door.port)}
     rank, size = get_context().get_world_rank(), get_context().get_world_size()
     listener = door.listener if rank == 0 else None
-    store = dist.TCPStore(door.address, door.port, size, rank == 0, patience, master_listen_fd=listener)
+    store = dist.TCPStore(door.address, door.port, size, rank == 0, until, master_listen_fd=listener)
     backend = "nccl" if get_device().type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)

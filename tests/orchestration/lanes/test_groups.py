@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -98,7 +100,16 @@ def fitting(job: Job, world: World) -> Iterator[Result]:
     groups = [{"params": list(model.parameters()), "lr": 0.01}]
     curve = fit(model, loss, batches, groups=groups, recipe=Recipe(steps=STEPS), seed=run.seed or 0, world=world)
     norm = sum(float(weight.detach().square().sum()) for weight in model.parameters())
-    yield from results(run, [Score(metric="m/norm", value=norm)], curve=curve, notes={"size": world.size})
+    notes = {"size": world.size, "patience": _patience().total_seconds()}
+    yield from results(run, [Score(metric="m/norm", value=norm)], curve=curve, notes=notes)
+
+
+def _patience() -> timedelta:
+    """How long a worker waits for the others before it gives up."""
+    import torch
+
+    default: Any = torch.distributed.group.WORLD
+    return default._get_backend(torch.device("cpu")).options._timeout
 
 
 def failing(job: Job, world: World) -> Iterator[Result]:
@@ -164,7 +175,9 @@ class Figures:
 
 
 def figures(ledger: Ledger, run: Run) -> Figures:
-    assert ledger.record(run).notes["size"] == 2
+    notes = ledger.record(run).notes
+    # rank 0 may score for as long as `stall_minutes` allows, while the others wait for what it lets them encode
+    assert (notes["size"], notes["patience"]) == (2, 60 * 10_080)
     flops = ledger.record(run).cost["flops"]
     assert flops > 0
     losses = [row["value"] for row in ledger.curve(run).to_pylist() if row["name"] == "loss"]
