@@ -36,7 +36,18 @@ from orchestration.families.encoder_checks import (
 )
 from orchestration.families.opening import opened_by
 from orchestration.study.errors import StudyError
-from orchestration.study.run import NO_BACKBONE, TRAINING, Job, Result, Run, RunsFailed, Scored, Trained, built
+from orchestration.study.run import (
+    DATA,
+    NO_BACKBONE,
+    TRAINING,
+    Job,
+    Result,
+    Run,
+    RunsFailed,
+    Scored,
+    Trained,
+    built,
+)
 from trainers.encoders.backbones import check_kind
 
 if TYPE_CHECKING:
@@ -209,7 +220,7 @@ class EncoderFamily:
         clock = _Clock(world.seat)
         watched = replace(clock.beside(world), look_at=run.look_at, look=partial(_look, dev))
         encoder, curve = trainer.fit(settings, backbone, corpus, run.seed or 0, watched)
-        seconds = {"data": prepared - began, TRAINING: clock.seconds()}
+        seconds = {DATA: prepared - began, TRAINING: clock.seconds()}
         notes = {**self.told(encoder), **self.told_of_corpus(settings, corpus)}
         return _Fitted(encoder, curve, seconds, notes, world.seat)
 

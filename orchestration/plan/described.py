@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from orchestration.plan.other_runs import Foretold
     from orchestration.plan.plan import Plan
     from orchestration.plan.reach import Reach
-    from orchestration.study.run import Job
+    from orchestration.study.run import Job, Run
+
+ANY_ARM = ("", "")  # stands for all arms that train
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,28 @@ class TimeEstimate:
 
 
 def estimate(plan: Plan) -> TimeEstimate | None:
-    """From finished runs of the same arm and backbone, else of any trained arm; None if there are none."""
+    """From finished runs of the same arm and backbone, else of any trained arm; None if there are none.
+
+    A run that needs no training takes the time of scoring, by its number of tasks, where that was recorded.
+    """
     timed = [run for run in plan.done if run.id in plan.facts.seconds]
-    of_arm = {arm: fmean(plan.facts.seconds[run.id] for run in runs) for arm, runs in by_arm(timed).items()}
-    trained = [plan.facts.seconds[run.id] for run in timed if run.seed is not None]
-    of_any_arm = fmean(trained) if trained else None
+    whole, scoring = _means(timed, plan.facts.seconds), _means(timed, plan.facts.scoring)
     total = 0.0
     for run in plan.left:
-        seconds = of_arm.get((run.arm, run.backbone), of_any_arm)
-        if seconds is None:
+        like = (run.arm, run.backbone) if (run.arm, run.backbone) in whole else ANY_ARM
+        if like not in whole:
             return None
-        total += seconds
+        share = len(run.remaining(plan.finished).tasks) / len(run.tasks)
+        to_score = share * scoring.get(like, 0.0) if run.id in plan.only_scored else 0.0
+        total += to_score or whole[like]
     return TimeEstimate(seconds=total, finished=len(timed))
+
+
+def _means(timed: Sequence[Run], seconds: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    """(arm, backbone) -> the mean of its runs' seconds; under ANY_ARM that of all trained runs."""
+    known = [run for run in timed if run.id in seconds]
+    runs_of = {**by_arm(known), ANY_ARM: [run for run in known if run.seed is not None]}
+    return {arm: fmean(seconds[run.id] for run in runs) for arm, runs in runs_of.items() if runs}
 
 
 def describe(
@@ -123,7 +135,7 @@ def _placement(plan: Plan) -> Iterator[str]:
 
 def _scores(plan: Plan) -> Iterator[str]:
     """Lines about runs that are trained: those only scored, and those trained again as their model is gone."""
-    if kept := len(plan.to_score) - len(plan.gone):
+    if kept := len(plan.only_scored):
         yield f"{counted(kept, 'run')} of these {'is' if kept == 1 else 'are'} trained, and only scored"
     if plan.gone:
         yield f"{counted(len(plan.gone), 'run')} of these trained before; the models are gone, so they train again"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.plan.plan import Facts, Plan, extend, gather_facts
 from orchestration.plan.plan import plan as make_plan
+from orchestration.study.run import DATA, TRAINING
 
 if TYPE_CHECKING:
     from orchestration.ledger.entries.record import Record
@@ -62,9 +63,15 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     to_time = plan.done if plan.left else ()  # these serve to estimate the time of the rest; a report needs none
     records = ledger.records(to_time)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
+    scoring = {run_id: _scoring(record) for run_id, record in records.items()}
     costs = _costs(records)
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
-    return replace(plan, facts=replace(plan.facts, seconds=seconds, costs=costs), gone=gone)
+    return replace(plan, facts=replace(plan.facts, seconds=seconds, scoring=scoring, costs=costs), gone=gone)
+
+
+def _scoring(record: Record) -> float:
+    """The seconds of a run after its training."""
+    return sum(spent for name, spent in record.seconds.items() if name not in (DATA, TRAINING))
 
 
 def with_recorded_costs(plan: Plan, ledger: Ledger) -> Plan:

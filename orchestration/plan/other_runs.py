@@ -39,7 +39,8 @@ def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
     """Estimate from runs of the same family and backbone on the same kind of processor; None if one kind has none.
 
     Training time scales with the texts (steps x batch size), or with epochs over the same rows. Scoring is
-    estimated by the mean time of each task in those runs.
+    estimated by the mean time of each task in those runs, or of all tasks. A run that needs no training is only
+    scored, if those runs recorded how long that takes.
     """
     trained = [run for run in plan.left if run.seed is not None]
     if not trained:
@@ -57,9 +58,11 @@ def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
     }
     used = [pair for found in by_kind.values() for pair in found]
     scoring = _scoring(used)
-    total = sum(_work(run) * rates[_kind(run)] for run in trained)
     of_any_task = fmean(scoring.values()) if scoring else 0.0
-    total += sum(scoring.get(task, of_any_task) for run in plan.left for task in run.tasks)
+    to_train = [run for run in trained if not of_any_task or run.id not in plan.only_scored]
+    total = sum(_work(run) * rates[_kind(run)] for run in to_train)
+    lacking = [task for run in plan.left for task in run.remaining(plan.finished).tasks]
+    total += sum(scoring.get(task, of_any_task) for task in lacking)
     places = dict.fromkeys(near.url for near, _ in used)
     return Foretold(seconds=total, runs=len(used), ledgers=tuple(places))
 

@@ -29,9 +29,9 @@ class Facts:
     """What run ids need beside the study itself: fingerprints of its backbones, rows and tasks, and the precision.
 
     former: the fingerprint of all rows that old ledgers use, "" if no run there could be this study's. seconds,
-    costs: run id -> the time and the recorded cost of runs in the ledger. before: the same facts with the previous
-    version of each task that has one, None if no task has. With these an older ledger is read; nothing is scored
-    with them.
+    scoring, costs: run id -> the time, that of scoring alone, and the recorded cost of runs in the ledger. before:
+    the same facts with the previous version of each task that has one, None if no task has. With these an older
+    ledger is read; nothing is scored with them.
     """
 
     backbones: Mapping[str, str]
@@ -40,6 +40,7 @@ class Facts:
     precision: Precision
     former: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    scoring: Mapping[str, float] = field(default_factory=dict)
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     before: Facts | None = None
 
@@ -74,6 +75,11 @@ class Plan:
     def to_score(self) -> tuple[Run, ...]:
         """The unfinished runs that are trained and lack only scores."""
         return tuple(run for run in self.left if run.id in self.finished)
+
+    @cached_property
+    def only_scored(self) -> frozenset[str]:
+        """The ids of the unfinished runs that need no training."""
+        return frozenset(run.id for run in self.to_score) - self.gone
 
     @property
     def jobs(self) -> tuple[Job, ...]:

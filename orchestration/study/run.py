@@ -24,7 +24,8 @@ RUN_ID = re.compile(r"[0-9a-f]{16}")
 SCHEMA = 2  # raised whenever the same settings would give another model
 NO_BACKBONE = "none"  # the backbone of a study that starts from none; no such model is looked for
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-TRAINING = "train"  # key of the seconds between prepared data and the trained model
+# keys of the seconds of a training: of preparing its data, and from there to the trained model
+DATA, TRAINING = "data", "train"
 WITHOUT_DEV = "without dev rows"  # key in `defining`: the rows that a search judges by were left out of training
 
 

@@ -45,7 +45,7 @@ WHEN_AND_WHERE = ("created", "ledger", "costs", "price", "item_texts")
 OF_A_RUN = ("location", "problem", "training", "cost")
 BESIDE = ("beside", "confirmed")  # fields of findings that no passport holds, as they may change later
 OF_A_FINDING = ("moves", "scored", "taken_for")  # fields of a finding that no passport holds
-OMITTED_FACTS = ("seconds", "costs", "before")  # facts that no run of the passport rests on
+OMITTED_FACTS = ("seconds", "scoring", "costs", "before")  # facts that no run of the passport rests on
 RULE = "rule"  # compared apart: another version of the rule may judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # the time of every member, so that equal content gives equal files
 

@@ -10,13 +10,15 @@ import pytest
 from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan import held
+from orchestration.plan.described import TimeEstimate, estimate
 from orchestration.plan.held import as_scored, facts_where, planned
 from orchestration.plan.plan import Facts, Plan, extend, gather_facts, plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.run import former_id
+from orchestration.study.run import Result, Run, Trained, former_id
 from orchestration.study.study import Study
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill, make_results
+from tests.orchestration.plan.test_kept_models import write_model
 from tests.results import put
 from tests.tiny import tiny_backbone
 
@@ -122,6 +124,36 @@ def test_what_a_plan_knows_of_seeds_in_reserve_and_of_lost_models(study: Study) 
     more = planned(read_study(study.path), ledger)
     assert more.to_score == more.runs
     assert more.gone == {run.id for run in runs if run.seed in (0, 1)}
+
+
+def test_a_run_that_is_only_scored_is_timed_as_scoring(study: Study) -> None:
+    """A run trained for 3,600 s beside 60 s for its data, each of three tasks took 10 s. Of the other runs one is
+    trained and lacks two tasks, one is trained and lost its model."""
+    ledger = Ledger(study.path.parent / "ledger")
+    study = replace(study, seeds=replace(study.seeds, initial=(0, 1, 2)))
+    trained = [run for run in planned(study, ledger).runs if run.seed is not None]
+
+    def results(run: Run) -> list[Result]:
+        training, *scores = make_results(run)
+        assert isinstance(training, Trained)
+        took = {"data": 60.0, "train": 3600.0}
+        return [
+            replace(training, seconds=took, save_model=write_model),
+            *(replace(one, seconds={"evaluate": 10.0}) for one in scores),
+        ]
+
+    whole, scored, lost = trained
+    put(ledger, whole, results(whole))
+    put(ledger, scored, results(scored)[:2])
+    put(ledger, lost, results(lost)[:1])
+    ledger.drop_model(lost)
+    asked = planned(study, ledger)
+    assert asked.only_scored == {scored.id}
+    told = estimate(replace(asked, runs=tuple(trained)))
+    assert told == TimeEstimate(seconds=2 * 10.0 + 3690.0, finished=1)
+    silent = replace(asked.facts, scoring={whole.id: 0.0})  # a family that does not time its scoring
+    told = estimate(replace(asked, runs=tuple(trained), facts=silent))
+    assert told == TimeEstimate(seconds=2 * 3690.0, finished=1)
 
 
 def test_a_finished_study_is_resolved_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,22 @@ def test_by_texts_a_second_of_runs_like_these(tmp_path: Path, elsewhere: Ledger)
     assert f"time    {words}" in describe(new, time=words).splitlines()
 
 
+def test_a_task_more_costs_no_training(elsewhere: Ledger) -> None:
+    """Both models are there; then one is gone, so that its run trains again, for 20 s. A task takes 5 s."""
+    before = planned(Path(elsewhere.url).parent, "other", 100, 16)
+    study = replace(before.study, evaluate=(*before.study.evaluate, "d2t"))
+    tasks = {**FACTS.tasks, "d2t": "7" * 16}
+    more = plan(study, replace(FACTS, tasks=tasks), elsewhere.entries())
+    assert more.left == more.to_score
+    told = foretell(more, elsewhere)
+    assert told is not None
+    assert told.seconds == pytest.approx(3 * 5.0)
+    lost = next(run.id for run in more.runs if run.seed is not None)
+    told = foretell(replace(more, gone=frozenset({lost})), elsewhere)
+    assert told is not None
+    assert told.seconds == pytest.approx(3 * 5.0 + 20.0)
+
+
 def test_runs_of_a_search_tell_the_time_too(tmp_path: Path, elsewhere: Ledger) -> None:
     declared = tmp_path / "before" / "ledger" / ".declared"
     declared.rename(declared.with_name(".searches"))
