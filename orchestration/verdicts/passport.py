@@ -231,17 +231,13 @@ def _differing_metrics(
                     yield f"{run.label}: {metric}", metrics[metric].value, again
 
 
-def comparable(printed: Any) -> Any:
+def comparable(printed: Mapping[str, Any]) -> dict[str, Any]:
     """The printed findings without fields that may differ. Deeper keys, such as names of arms, are kept."""
     kept = _without(WHEN_AND_WHERE, printed)
-    if isinstance(kept, dict) and isinstance(rows := kept.get("runs"), list):
-        kept["runs"] = [_without(OF_A_RUN, row) for row in rows]
-    return kept
+    return kept | {"runs": [_without(OF_A_RUN, row) for row in kept["runs"]]}
 
 
-def _without(names: Collection[str], content: Any) -> Any:
-    if not isinstance(content, Mapping):
-        return content
+def _without(names: Collection[str], content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in names}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
 from orchestration.ledger.entries.layout import ITEMS
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
-from orchestration.plan.plan import Plan
+from orchestration.plan.plan import Facts, Plan, plan
+from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable
 from orchestration.verdicts import unpacking
@@ -31,8 +35,9 @@ from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
 from orchestration.verdicts.growing import with_another_seed
-from orchestration.verdicts.passport import verify, write_passport
-from tests.named_study import finish, finished, write_study
+from orchestration.verdicts.passport import differing, verify, write_passport
+from tests.named_study import RECALL, STRESS, finish, finished, write_study
+from tests.results import finish as finish_run
 
 Members = dict[str, bytes]
 Change = Callable[[Members], None]
@@ -165,8 +170,14 @@ def _entry_twice(members: Members) -> None:
         members[name.replace(entry, "0" * 16)] = members[name]
 
 
+def _other_p(members: Members) -> None:
+    members["findings.json"] = edited(
+        members["findings.json"], lambda found: found["findings"][1]["verdict"].update(p=0.001)
+    )
+
+
 def _fewer_claims(members: Members) -> None:
-    members["findings.json"] = edited(members["findings.json"], lambda found: found["findings"].pop())
+    members["findings.json"] = edited(members["findings.json"], lambda found: found["findings"].__delitem__(-1))
 
 
 FORGERIES: dict[str, tuple[Change, str]] = {
@@ -174,6 +185,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a dropped seed": (_drop_a_seed, "runs"),
     "another value, resealed": (_other_value, "stress/negate/auc"),
     "another direction, resealed": (_other_direction, "stress/negate/auc: larger_is_better"),
+    "another p": (_other_p, "findings[H2].verdict.p"),
     "a dropped claim": (_fewer_claims, "findings"),
     "an entry of another run": (_entry_twice, "ledger/0000000000000000"),
 }
@@ -186,6 +198,30 @@ def test_a_forgery_differs(forgery: str, passport: Path, tmp_path: Path) -> None
     change(members)
     done = verify(packed(tmp_path / "forged", members))
     assert any(says in place for place, _, _ in done.differences), done.differences
+
+
+def test_a_figure_that_is_no_number_is_written_as_text(tmp_path: Path) -> None:
+    """JSON has no nan; another reader than Python's would refuse the file."""
+    study = read_study(
+        write_study(tmp_path / "hard.yaml", "Is hard better?", ["B1", "B2", "B0"], ["H1", "H2", "H3"])
+    )
+    ledger, tasks = Ledger(tmp_path / "ledger"), dict.fromkeys(study.evaluate, "7" * 16)
+    asked = plan(study, Facts(backbones={"tiny": "s" * 64}, corpus="c" * 64, tasks=tasks, precision="fp32"))
+    for run in asked.runs:
+        finish_run(ledger, run, [Score(metric=RECALL, value=0.5), Score(metric=STRESS, value=math.nan)])
+    findings = find(study, asked.runs, ledger)
+    write_passport(tmp_path / "passport", asked, ledger, findings)
+    read = partial(json.loads, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    printed = read(members_of(tmp_path / "passport")["findings.json"])
+    assert [row["metrics"] for row in printed["runs"]] == [{RECALL: 0.5, STRESS: "nan"}] * len(asked.runs)
+    assert verify(tmp_path / "passport").differences == ()
+
+
+def test_numbers_agree_to_twelve_digits() -> None:
+    """Processors may sum in another order; whoever changes a figure changes more."""
+    assert [*differing("", {"p": [0.1 + 0.2]}, {"p": [0.3]})] == []
+    changed = 0.3 * (1 + 1e-11)
+    assert [*differing("", {"p": [0.3]}, {"p": [changed]})] == [("p[0]", 0.3, changed)]
 
 
 def test_an_arm_may_be_called_as_a_place_and_is_compared_all_the_same(tmp_path: Path) -> None:
@@ -318,7 +354,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "facts without a task": (_header(facts={"backbones": {}, "corpus": "", "tasks": {}, "precision": "fp32", "former": ""}), "facts.backbones lacks tiny"),
     "facts of another precision": (_precision, "are wanted, precision fp32 or bf16"),
     "a failure of another run": (_member("failures.json", b'[{"id": "0", "attempt": 1, "error": ""}]'), "it is damaged (KeyError"),
-    "a repeat of another run": (_repeat(run="0" * 16), "of a run that the study does not ask for"),
+    "a repeat of another run": (_repeat(run="../../x"), "of a run that the study does not ask for"),
     "a repeat under another label": (_repeat(label="B1 seed 0"), "of a run that the study does not ask for"),
     "no findings": (_without("findings.json"), "it lacks findings.json"),
     "no study": (_without("hard.yaml"), "hard.yaml: no such file"),

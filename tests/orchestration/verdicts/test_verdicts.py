@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
+from orchestration.study.run import Run
+from orchestration.study.study import Study
 from orchestration.verdicts.find import find
 from tests.results import finish
 
@@ -140,3 +144,108 @@ def test_the_order_in_which_seeds_are_listed_changes_no_figure(tmp_path: Path) -
         found.append(find(study, runs, ledger).findings[0].verdict)
     assert found[0].test == "sign-flip (100,000 draws)"
     assert found[0] == found[1]
+
+
+# Findings on two backbones, each with the values that are written down here
+
+
+CLAIMS = """\
+  - {claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}
+  - {claim: H2, treatment: B0, control: B2, metric: t2d/recall@10, expect: worse}
+"""
+SIDES = {"H1": ("B1", "B0"), "H2": ("B0", "B2")}
+GAINS = {"small": [0.1, -0.05, 0.0], "large": [-0.05, 0.1, 0.0]}  # of the items a, b, c, where an arm is trained
+HIGHER = {"B0": 0.0, "B1": 0.0, "B2": 0.01}
+FAILED, MISSING = ("B1", "large", 2), ("B2", "large", 2)
+
+
+def place_of(run: Run) -> tuple[str, str, int | None]:
+    return run.arm, run.backbone, run.seed
+
+
+def values_of(run: Run) -> np.ndarray:
+    """Item c is the same in all runs. (3,)"""
+    rise = HIGHER[run.arm] + 0.01 * (run.seed or 0)
+    return 0.5 + rise * np.array([1, 1, 0]) + (0 if run.seed is None else np.array(GAINS[run.backbone]))
+
+
+@pytest.fixture
+def on_two(tmp_path: Path) -> tuple[Study, Sequence[Run], Ledger]:
+    """Three arms on two backbones. On large the last seed of B1 failed, that of B2 never ran."""
+    text = STUDY.replace("[small]", "[small, large]").replace("seeds: 6", "seeds: 3").replace(", d2t]", "]")
+    text = text.replace("  B0:", "  B2: {steps: 7}\n  B0:").partition("  - {claim: H1")[0] + CLAIMS
+    (tmp_path / "hard.yaml").write_text(text)
+    study, ledger = read_study(tmp_path / "hard.yaml"), Ledger(tmp_path / "ledger")
+    runs = plan(study, replace(FACTS, backbones={"small": "s" * 8, "large": "l" * 8})).runs
+    for run in runs:
+        if place_of(run) == FAILED:
+            ledger.fail(run, 2, "loss is nan", "a log")
+        elif place_of(run) != MISSING:
+            values = values_of(run)
+            named = {"item_ids": list("abc"), "group_ids": list("abc"), "values": values}
+            score = Score(metric="t2d/recall@10", value=float(values.mean()), aggregate="mean", **named)
+            training = {"seconds": {"data": 1.0, "train": 4.0}, "notes": {"cut": f"by {run.backbone}"}}
+            finish(ledger, run, [score], **training)
+    return study, runs, ledger
+
+
+def test_each_run_is_told_as_it_ended(on_two: tuple[Study, Sequence[Run], Ledger]) -> None:
+    _, runs, ledger = on_two
+    found = find(*on_two)
+    for row, run in zip(found.runs, runs, strict=True):
+        place = place_of(run)
+        assert (row.id, row.arm, row.backbone, row.seed) == (run.id, *place)
+        if place == FAILED:
+            assert (row.status, row.attempt, row.metrics) == ("failed", 2, {})
+            assert re.fullmatch(rf"loss is nan \({ledger.url}/.*{run.id}\.log\)", row.problem)
+        elif place == MISSING:
+            assert (row.status, row.attempt, row.problem, row.metrics) == ("missing", 0, "", {})
+        else:
+            assert (row.status, row.entries) == ("finished", (run.id, run.entry("t2d")))
+            assert (row.seconds, row.training) == (5.0, 4.0)
+            assert row.metrics == {"t2d/recall@10": pytest.approx(values_of(run).mean())}
+    assert found.notes == ("cut: by small", "cut: by large")
+    assert {"python", "torch"} <= found.environment.keys()
+    assert "libraries" not in found.environment
+
+
+def test_each_claim_has_the_runs_and_items_of_its_own_arms_and_backbone(
+    on_two: tuple[Study, Sequence[Run], Ledger],
+) -> None:
+    _, runs, _ = on_two
+    found = find(*on_two).findings
+    assert [(one.verdict.claim, one.verdict.backbone) for one in found] == [
+        (claim, backbone) for claim in SIDES for backbone in GAINS
+    ]
+    run_at = {place_of(run): run for run in runs}
+    for one in found:
+        backbone, arms = one.verdict.backbone, SIDES[one.verdict.claim]
+        seeds = [0, 1, 2] if backbone == "small" else [0, 1]
+        sides = [[run_at[arm, backbone, None if arm == "B0" else seed] for seed in seeds] for arm in arms]
+        assert one.places == tuple((arm, backbone) for arm in arms)
+        for told, side in zip((one.treatment_runs, one.control_runs), sides, strict=True):
+            assert [told[seed] for seed in seeds] == [run.id for run in side]
+        assert one.scored == {
+            arm: tuple(dict.fromkeys(run.entry("t2d") for run in side))
+            for arm, side in zip(arms, sides, strict=True)
+        }
+        treatment, control = (np.mean([values_of(run) for run in side], axis=0) for side in sides)
+        gains = treatment - control
+        assert one.verdict.n_seeds == len(seeds)
+        assert one.verdict.delta_mean == pytest.approx(gains.mean())
+        assert {item.item_id: item.delta for item in one.items} == pytest.approx(
+            dict(zip("abc", gains, strict=True))
+        )
+        told_counts = (one.items_better, one.items_worse, one.items_equal)
+        assert told_counts == tuple(int((np.sign(gains) == sign).sum()) for sign in (1, -1, 0))
+
+
+def test_a_claim_that_is_asked_for_comes_alone_with_its_runs(
+    on_two: tuple[Study, Sequence[Run], Ledger],
+) -> None:
+    """Its verdict is the one that it has among all."""
+    whole, alone = find(*on_two), find(*on_two, asked="H2")
+    assert alone.findings == whole.findings[2:]
+    assert [row.id for row in alone.runs] == [row.id for row in whole.runs if row.arm != "B1"]
+    with pytest.raises(StudyError, match=r"hard\.yaml: no claim H3\n  accepted: H1, H2$"):
+        find(*on_two, asked="H3")
