@@ -91,8 +91,6 @@ def cost_words(plan: Plan, price: float | None, left: float | None) -> list[str]
 def bill_by_claim(plan: Plan) -> dict[str, Bill]:
     """Claim name -> its cost once all its runs are done, estimated from finished runs; empty without those."""
     known = [run for run in plan.done if run.id in plan.facts.costs]
-    if not known:
-        return {}
     of_arm = {arm: _mean([plan.facts.costs[run.id] for run in runs]) for arm, runs in by_arm(known).items()}
     trained = _mean([plan.facts.costs[run.id] for run in known if run.seed is not None])
     expected = {
@@ -105,7 +103,7 @@ def bill_by_claim(plan: Plan) -> dict[str, Bill]:
         positions = sorted(position_of[run.id] for side in sides for run in plan.runs_of.get(side, ()))
         costs = [expected[plan.runs[position].id] for position in positions]  # in the order of the plan
         known_costs = [cost for cost in costs if cost]
-        if known_costs and len(known_costs) == len(costs):
+        if len(known_costs) == len(costs):
             bills[claim.claim] = total(known_costs)
     return bills
 

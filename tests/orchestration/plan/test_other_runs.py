@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.ledger.ledger import Ledger
+from orchestration.plan import other_runs
 from orchestration.plan.described import describe, foretold_words
 from orchestration.plan.other_runs import Foretold, foretell
 from orchestration.plan.plan import Facts, Plan, plan
@@ -85,6 +87,25 @@ def test_a_task_more_costs_no_training(elsewhere: Ledger) -> None:
     told = foretell(replace(more, gone=frozenset({lost})), elsewhere)
     assert told is not None
     assert told.seconds == pytest.approx(3 * 5.0 + 20.0)
+
+
+def test_the_newest_runs_tell_the_time(tmp_path: Path, elsewhere: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine and code were others before. A run that recorded no time tells nothing."""
+    silent = planned(tmp_path / "silent", "other", 100, 32)
+    for run in silent.runs:
+        put(elsewhere, run, (Trained(run=run) if isinstance(one, Trained) else one for one in took(run)))
+    slow = next(run for run in planned(tmp_path / "slow", "other", 200, 16).runs if run.seed == 0)
+    put(elsewhere, slow, [Trained(run=slow, seconds={"train": 400.0})])
+    os.utime(Path(elsewhere.url, slow.id), (1e9, 1e9))
+    new, own = planned(tmp_path / "now", "new", 100, 16), Ledger(str(tmp_path / "now" / "ledger"))
+    monkeypatch.setattr(other_runs, "MOST_USED", 2)
+    told = foretell(new, own)
+    assert told is not None
+    assert (told.seconds, told.runs) == (2 * 20.0 + 3 * 2 * 5.0, 2)
+    monkeypatch.setattr(other_runs, "MOST_USED", 3)
+    told = foretell(new, own)
+    assert told is not None
+    assert told.seconds == pytest.approx(2 * (20.0 + 20.0 + 400.0 / 2) / 3 + 3 * 2 * 5.0)
 
 
 def test_runs_of_a_search_tell_the_time_too(tmp_path: Path, elsewhere: Ledger) -> None:

@@ -561,6 +561,41 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
     assert next_step(planned) == f"next    semray run {planned.study.path}"
 
 
+@pytest.mark.parametrize(
+    ("resources", "lines"),
+    [
+        ("{workers_per_run: 2}", ["2 runs in pooled lanes", "12 runs in Ray Train groups of 2 workers"]),
+        ("{launcher: train, workers_per_run: 2}", ["14 runs in Ray Train groups of 2 workers"]),
+        ("{runs_per_stack: 4}", ["14 runs in pooled lanes, stacked as 6 jobs"]),  # of B0, and of 4, 4, 2, 2
+    ],
+)
+def test_words_of_where_runs_go(load: Load, resources: str, lines: list[str]) -> None:
+    words = describe(plan(load(f"{STUDY}resources: {resources}\n"), FACTS)).splitlines()
+    assert [line for line in words if line.startswith("runs")] == [
+        f"runs    {line}, fp32, ZeRO 0" for line in lines
+    ]
+
+
+def test_words_of_what_a_claim_can_show(load: Load) -> None:
+    """Golden as above: 1.156 sds of 0.0084 for 8 seeds, whose sign-flip test goes down to 2 / 2^8."""
+    planned = plan(one_claim(load, "8"), FACTS)
+    (reach,) = reachability(planned)
+    by_items = replace(reach, items=2000, item_sd=0.0123, correlation=0.625)
+    for told, words in (
+        (reach, "8 seeds can show a difference of 0.0097 (exact sign-flip, sd 0.0084, exact p down to 0.0078)"),
+        (replace(reach, test="t e-process", smallest_p=1e-4), "8 seeds can show a difference of 0.0097 (t e-process, sd 0.0084, p down to 0.0001)"),
+        (by_items, "8 seeds can show a difference of 0.0097 (exact sign-flip, sd 0.0084, 2,000 items 0.012, arms correlate 0.62)"),
+        (replace(by_items, seeds=0, sd=None, correlation=None, on_margin="so far"), "the items can show a difference of 0.0097, so far (exact sign-flip, 2,000 items 0.012)"),
+    ):  # fmt: skip
+        said = describe(planned, reaches=[told]).splitlines()
+        assert [line for line in said if line.startswith("claims")] == [f"claims  H: {words}"]
+    both = plan(load(), FACTS)
+    said = [line for line in describe(both, reaches=reachability(both)).splitlines() if line.startswith("claims")]
+    assert [line.partition(":")[0].removeprefix("claims  ") for line in said] == [
+        "H1 on small", "H1 on large", "H3 on small", "H3 on large"
+    ]  # fmt: skip
+
+
 def test_words_of_rows() -> None:
     """What there is none of is not told."""
     rows = RowsOf("mine", 2117, {"to measure on": 616, "to choose by": 0}, {"beyond the sample": 1000})

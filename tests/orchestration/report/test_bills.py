@@ -74,6 +74,8 @@ def test_a_plan_estimates_what_each_claim_will_have_cost(tmp_path: Path) -> None
         "H1": (5, 0.5 + 1 + 3 + 2 * 2),
         "H2": (8, 1 + 3 + 2 * 2 + 4 * 2),
     }
+    untrained = replace(known, facts=replace(FACTS, costs={frozen.id: HOUR}))
+    assert bill_by_claim(untrained) == {}  # which tells nothing of what training costs
 
 
 def test_a_plan_has_a_line_for_a_price_at_every_stage(tmp_path: Path) -> None:
