@@ -19,7 +19,7 @@ from orchestration.report.html import html
 from orchestration.study.run import Run, Scored, Trained
 from orchestration.tracking.entries import planned
 from orchestration.verdicts.find import find
-from orchestration.verdicts.moves import item_gains, moves, placed_gains
+from orchestration.verdicts.moves import item_gains, moved_most, moves, placed_gains
 from orchestration.verdicts.passport import plain, verify, write_passport
 from orchestration.verdicts.why import chain
 from tests.named_study import RECALL, STRESS, write_study
@@ -65,6 +65,41 @@ def test_concepts_are_counted_not_their_items() -> None:
     assert [(item.item_id, item.delta) for item in told.items[:2]] == [("b+", 0.5), ("a-", 0.5)]
     alone = moves(items, -1, "")
     assert (alone.counted, alone.worse, alone.equal) == ("items", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "gold", "control", "treatment", "gains"),
+    [
+        ("mean", None, [0.0, 1.0, 0.5, 0.5], [1.0, 1.0, 0.25, 0.5], [1.0, 0.0, -0.25, 0.0]),
+        ("balanced_accuracy", [1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [1.0, -1.0, -1.0, 1.0]),
+        # ranks 3 2 1 0 are 3, 1, 1 and 3 from gold's, ranks 0 1 3 2 none, none, 1 and 1; of 4 items
+        ("spearman", [0.1, 0.2, 0.3, 0.4], [9.0, 7.0, 5.0, 3.0], [1.0, 2.0, 8.0, 7.0], [0.75, 0.25, 0.0, 0.5]),
+        # each 2 from the mean of 2; then 3, 1, 1 and 5 from the mean of 3
+        ("sd", None, [0.0, 0.0, 4.0, 4.0], [0.0, 2.0, 2.0, 8.0], [1.0, -1.0, -1.0, 3.0]),
+    ],
+)  # fmt: skip
+def test_gains_by_hand(
+    aggregate: str, gold: list[float] | None, control: list[float], treatment: list[float], gains: list[float]
+) -> None:
+    items = items_of(np.array(control), np.array(treatment), np.array(gold or LABELS), aggregate)
+    items = replace(items, gold=None) if gold is None else items
+    assert item_gains(items, 1).tolist() == pytest.approx(gains)
+    assert item_gains(items, -1).tolist() == pytest.approx([-gain for gain in gains])
+
+
+@pytest.mark.parametrize(("size", "shown"), [(24, [*range(24)]), (30, [*range(12), *range(18, 30)])])
+def test_twelve_of_either_end_are_shown(size: int, shown: list[int]) -> None:
+    """Best first, whatever the order of the items."""
+    order = np.random.default_rng(0).permutation(size)
+    names = tuple(f"{place}" for place in order)  # by how much they gained
+    control, treatment = np.full((2, size), 0.5), np.tile(0.5 + (size / 2 - order) / 100, (2, 1))
+    items = ItemScores(
+        aggregate="mean", treatment=treatment, control=control, gold=None, item_ids=names, group_ids=names
+    )
+    told = moved_most(items, item_gains(items, 1))
+    assert [int(item.item_id) for item in told] == shown
+    assert [item.treatment - 0.5 for item in told] == pytest.approx([item.delta for item in told])
+    assert [item.delta for item in told] == pytest.approx([(size / 2 - place) / 100 for place in shown])
 
 
 def test_what_is_counted_one_by_one() -> None:

@@ -30,7 +30,8 @@ Held = tuple[Plan, Ledger, Findings]
 
 
 def held(folder: Path, *, told: bool) -> Held:
-    """Three arms, two seeds. B0 takes every lamp for a door; B1 takes it once for a kettle."""
+    """Three arms, two seeds. B0 takes every lamp for a door; B1 takes it once for a kettle. All take it for a harbour
+    in a pool of their own, which is another question."""
     study = read_study(write_study(folder / "hard.yaml", "Hard?", ["B1", "B2", "B0"], ["H1", "H2", "H3"]))
     facts = Facts(
         backbones={"tiny": "s" * 64},
@@ -55,10 +56,11 @@ def _results(run: Run, told: bool) -> list[Trained | Scored]:
         values=hit,
         taken_for=["", "", wrong, ""] if told else (),
     )
+    strict = replace(mrr, metric="t2d/strict/mrr", taken_for=["", "", "harbour", ""] if told else ())
     recall = Score(metric=RECALL, value=float(hit.mean()), aggregate="mean", item_ids=NAMES, values=hit)
     return [
         Trained(run=run),
-        Scored(run=run, task="t2d", scores=[recall, mrr]),
+        Scored(run=run, task="t2d", scores=[strict, recall, mrr]),
         Scored(run=run, task="stress", scores=[Score(metric=STRESS, value=0.6)]),
     ]
 
@@ -80,7 +82,7 @@ def test_a_report_says_what_each_arm_took_an_item_for(told: Held) -> None:
     assert first.taken_for == {
         "lamp": (
             TakenFor(arm="B0", other="door", times=1, runs=1),
-            TakenFor(arm="B1", other="kettle", times=1, runs=1),
+            TakenFor(arm="B1", other="kettle", times=1, runs=2),
         )
     }
     page = html(shown, {})
