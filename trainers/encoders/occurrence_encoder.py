@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from corpora.sources.occurrences import Occurrence
+from corpora.store.telling import counted
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.encoder_folder import read_record, write_json
@@ -91,10 +92,10 @@ class OccurrenceEncoder:
 
         Their cosines are what training sees; their lengths count where uses of a word are averaged (PRT).
         """
-        parts = [
-            self._rows(self.tokenise(occurrences[begin : begin + CHUNK]))
-            for begin in range(0, len(occurrences), CHUNK)
-        ]
+        parts, count = [], counted("reading occurrences", len(occurrences), self.encoder.tell)
+        for begin in range(0, len(occurrences), CHUNK):
+            parts.append(self._rows(self.tokenise(occurrences[begin : begin + CHUNK])))
+            count(len(parts[-1]))
         return np.concatenate(parts) if parts else np.zeros((0, self.encoder.width), np.float32)
 
     def save(self, path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.store.telling import counted
 from trainers.encoders.backbones import listed_modules
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.encoder_folder import write_json
@@ -156,7 +157,10 @@ class Prompted(_Around):
     """Texts in SNCSE's first template, read at its mask."""
 
     def encode_unscaled(self, texts: Sequence[str]) -> np.ndarray:
-        rows = [self._rows(texts[begin : begin + CHUNK]) for begin in range(0, len(texts), CHUNK)]
+        rows, count = [], counted("reading texts at their mask", len(texts), self.encoder.tell)
+        for begin in range(0, len(texts), CHUNK):
+            rows.append(self._rows(texts[begin : begin + CHUNK]))
+            count(len(rows[-1]))
         return np.concatenate(rows) if rows else np.zeros((0, self.encoder.width), np.float32)
 
     def save(self, path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpora.sources.occurrences import Occurrence
 from tests.modes import kept_from_others
 from tests.tiny import WORDS
 from tests.workers import together
@@ -254,6 +255,30 @@ def test_whoever_reads_for_long_says_how_far_it_is(
     assert len(heard) == number
     for one, other in ((told, before), (again, before)):
         torch.testing.assert_close(_rows_of(one), _rows_of(other), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["occurrences", "prompted"])
+def test_who_reads_in_chunks_says_how_many_it_has_read_of_all(
+    backbone: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Chunks of one size would all be said in the same words, as if nothing went on."""
+    heard: list[Progress] = []
+    with monkeypatch.context() as patch:
+        if kind == "occurrences":
+            from trainers.encoders import occurrence_encoder
+
+            patch.setattr(occurrence_encoder, "CHUNK", 16)
+            encoder: Any = occurrence_encoder.OccurrenceEncoder.load(backbone)
+            inputs: Any = [Occurrence(text, 0, len(text.split()[0]), text.split()[0]) for text in TEXTS]
+        else:
+            from trainers.san import readers
+
+            patch.setattr(readers, "CHUNK", 16)
+            encoder, inputs = readers.Prompted(Encoder.load(backbone)), TEXTS
+        with reading_together(encoder, World(report=heard.append)):
+            encoder.encode(inputs)
+    told = [progress.doing.partition(", ")[2] for progress in heard if "encoding" not in progress.doing]
+    assert told == [f"{done} of {len(TEXTS)} done" for done in (16, 32, 41)]
 
 
 def _rows_of(found: Any) -> torch.Tensor:
