@@ -20,7 +20,18 @@ from orchestration.families.contract import USUAL_IMPORTS, ArmSeen, Family, Rows
 from orchestration.families.encoder_checks import check_trained
 from orchestration.families.plain import PlainFamily
 from orchestration.study.names import listed, names_accepted
-from orchestration.study.run import WITHOUT_DEV, Job, Result, Run, RunsFailed, Scored, Trained, built
+from orchestration.study.run import (
+    DATA,
+    TRAINING,
+    WITHOUT_DEV,
+    Job,
+    Result,
+    Run,
+    RunsFailed,
+    Scored,
+    Trained,
+    built,
+)
 from search_spaces.difficulty import SPACE
 from trainers.difficulty.settings import ISOLATED_BY, Settings, defining
 
@@ -166,7 +177,7 @@ class DifficultyFamily(PlainFamily):
             if result.broken:
                 broken[run.id] = MemberDiverged("; ".join(result.broken))
                 continue
-            yield from _results(run, result, job, data, pair_sets, judge, {"data": share, "train": result.seconds})
+            yield from _results(run, result, job, data, pair_sets, judge, {DATA: share, TRAINING: result.seconds})
         if broken:
             raise RunsFailed(broken) if len(job.runs) > 1 else broken[first.id]
 
