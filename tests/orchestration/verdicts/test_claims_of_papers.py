@@ -326,11 +326,16 @@ def test_a_gate_asks_for_the_whole_and_not_for_a_part(
     ],
 )  # fmt: skip
 def test_a_claim_that_cannot_be_is_refused_in_words(tmp_path: Path, claim: str, told: str) -> None:
-    path = tmp_path / "broken.yaml"
+    assert told in refusal_of(tmp_path, claim)
+
+
+def refusal_of(folder: Path, claim: str) -> str:
+    """What a person is told of a study with this claim."""
+    path = folder / "broken.yaml"
     path.write_text(f"{STUDY}  - {claim}\n")
     with pytest.raises(StudyError) as caught:
         read_study(path)
-    assert told in str(caught.value), str(caught.value)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -345,12 +350,9 @@ def test_a_claim_that_cannot_be_is_refused_in_words(tmp_path: Path, claim: str, 
 def test_two_sides_that_do_not_go_together_are_one_mistake(
     tmp_path: Path, treatment: str, control: str, told: str
 ) -> None:
-    path = tmp_path / "broken.yaml"
     claim = f"{{claim: H, treatment: {treatment}, control: {control}, metric: t2d/mrr, expect: better}}"
-    path.write_text(f"{STUDY}  - {claim}\n")
-    with pytest.raises(StudyError) as caught:
-        read_study(path)
-    assert str(caught.value).count("accepted: ") == str(caught.value).count(told) == 1
+    refusal = refusal_of(tmp_path, claim)
+    assert refusal.count("accepted: ") == refusal.count(told) == 1
 
 
 def test_a_figure_of_a_mean_is_named_by_task_or_metric(tmp_path: Path) -> None:
