@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
+
 from corpora.san.build import Names, cloze, cloze_manifest, names_of, selected
 from corpora.san.data import SanData
 from corpora.san.generate import rows
@@ -24,6 +26,7 @@ from corpora.san.tables import SetFile, read_sentences, read_set, write_sentence
 from corpora.store.cache import entry, key_of
 from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
+from corpora.store.telling import aloud, counted
 
 
 def fingerprint(data: SanData) -> str:
@@ -38,7 +41,7 @@ def load(data: SanData) -> SanCorpus:
     sentences = read_sentences(place)
     found = cache(lambda: lexicon(data.lexicon, wordnet_at=data.wordnet, semcor_at=data.semcor))
     sets = {
-        name: _made(names, given, sentences.texts, found)
+        name: _made(name, names, given, sentences.texts, found)
         if isinstance(given, SetRecipe)
         else _given(name, _folder(given), names.selection)
         for name, given in data.negatives.items()
@@ -71,14 +74,20 @@ def _fingerprint(data: SanData, names: Names) -> str:
     return key_of({"sentences": names.selection, "sets": sets})
 
 
-def _made(names: Names, recipe: SetRecipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
+def _made(name: str, names: Names, recipe: SetRecipe, texts: Texts, found: Callable[[], Lexicon]) -> SetFile:
     """The set of a recipe by counts, from the cache or made now. found: gives the lexicon if it is needed."""
     manifest = cloze_manifest(names, recipe)
 
     def build(folder: Path) -> None:
         using = rewriter(cloze(names.cloze, texts, found()), recipe, found())
-        shards = range(0, len(texts), SHARD)
-        write_set(folder, manifest, (rows(using, texts[first : first + SHARD], first) for first in shards))
+        count = counted(f"making the negatives {name!r}", len(texts), aloud)
+
+        def table(first: int) -> pa.Table:
+            part = rows(using, texts[first : first + SHARD], first)
+            count(len(part))
+            return part
+
+        write_set(folder, manifest, map(table, range(0, len(texts), SHARD)))
 
     return read_set(entry("san-set", set_id(manifest), build)[0])
 

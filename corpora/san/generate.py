@@ -18,6 +18,7 @@ from corpora.san.recipe import SetRecipe
 from corpora.san.records import FAILS
 from corpora.san.splicing import spliced
 from corpora.san.uniforms import sid_of
+from corpora.store.telling import Count, uncounted
 
 SCHEMA = pa.schema(
     [
@@ -45,8 +46,11 @@ class Rewriter:
     tag: Callable[[Sequence[str], Sequence[TaggedTokens]], Iterable[TaggedTokens]] | None = None
 
 
-def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0) -> pa.Table:
-    """A row of SCHEMA for each text, in their order; rows count from `first`."""
+def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0, count: Count = uncounted) -> pa.Table:
+    """A row of SCHEMA for each text, in their order; rows count from `first`.
+
+    count: called with the number of texts that are rewritten since its last call.
+    """
     generator, recipe = rewriter.generator, rewriter.recipe
     masking = Masking(recipe.law, recipe.scale, read_scores(recipe.importance))
     tokens = generator.encode(texts, recipe.max_tokens)
@@ -61,6 +65,7 @@ def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0) -> pa.Table:
         masked[group] = rewritten.masked.T
         for place, row in enumerate(group):
             states[row] = rewritten.ids[:, place, : len(tokens[row].ids)].copy()
+        count(len(group))
     made = [
         _made(text, each, state, generator.surfaces)
         for text, each, state in zip(texts, tokens, states, strict=True)

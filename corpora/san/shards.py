@@ -81,6 +81,10 @@ def shards_of(manifest: Mapping[str, Any]) -> int:
     return -(-manifest["rows"] // SHARD)
 
 
+def rows_in(manifest: Mapping[str, Any], shard: int) -> int:
+    return min(SHARD, manifest["rows"] - shard * SHARD)
+
+
 def path_of(folder: Path, shard: int) -> Path:
     return folder / f"part-{shard:05d}.parquet"
 
@@ -120,7 +124,7 @@ def read(folder: Path) -> Iterator[pa.Table]:
         )
     for shard in range(shards_of(manifest)):
         table = pq.read_table(path_of(folder, shard))
-        expected = min(SHARD, manifest["rows"] - shard * SHARD)
+        expected = rows_in(manifest, shard)
         if len(table) != expected:
             raise CorpusError(f"corpora: {path_of(folder, shard)} has {len(table)} rows, expected {expected}")
         yield table

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from corpora.store.durable import as_readable_as, flush, flush_tree
 from corpora.store.errors import CorpusError
-from corpora.store.telling import Tell, unheard
+from corpora.store.telling import Tell, aloud
 
 log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
@@ -59,7 +59,7 @@ def builds() -> bool:
     return _BUILDS.get()
 
 
-def entry(name: str, key: str, build: Callable[[Path], None], tell: Tell = unheard) -> tuple[Path, dict[str, str]]:
+def entry(name: str, key: str, build: Callable[[Path], None], tell: Tell = aloud) -> tuple[Path, dict[str, str]]:
     """The folder of this key and the sha256 of each of its files; `build(folder)` builds it if it is absent.
 
     Of several processes one builds and the others wait; `tell` hears how long. A folder appears under its name

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 Tell = Callable[[str], None]
+Count = Callable[[int], None]  # takes the number of texts, steps, … done since its last call
 SHORT_SECONDS = 60.0  # of less nobody needs to hear
 
 
@@ -13,11 +16,31 @@ def unheard(words: str) -> None:
     """For nobody."""
 
 
-def counted(doing: str, many: int, tell: Tell) -> Callable[[int], None]:
-    """A function to call with the number of texts, pairs, … done since its last call.
+def uncounted(more: int) -> None:
+    """For nobody."""
 
-    It tells how many of so many are done, and the time left.
-    """
+
+_LISTENER: ContextVar[Tell] = ContextVar("listener", default=unheard)
+
+
+@contextmanager
+def heard_by(listener: Tell) -> Iterator[None]:
+    """Within the block this listener hears what is said `aloud`."""
+    before = _LISTENER.get()
+    _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.set(before)
+
+
+def aloud(words: str) -> None:
+    """For whoever listens here: a terminal, or a run that would be ended if it said nothing for long."""
+    _LISTENER.get()(words)
+
+
+def counted(doing: str, many: int, tell: Tell) -> Count:
+    """A count that tells how many of so many are done, and the time left."""
     began, done = time.monotonic(), 0
 
     def count(more: int) -> None:

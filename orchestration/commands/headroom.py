@@ -12,8 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corpora.store.telling import aloud
 from orchestration.commands.terminal import DONE, study_of
-from orchestration.commands.waiting import now_and_then
+from orchestration.commands.waiting import PREPARING, doing
 from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError, written_to
@@ -32,10 +33,13 @@ def headroom(options: Namespace) -> int:
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
     if options.plot:
         folder_fits(Path(options.plot))
-    with redirect_stdout(sys.stderr):  # DeepSpeed prints to stdout as it loads, which must hold JSON only
+    with (
+        doing(PREPARING),
+        redirect_stdout(sys.stderr),
+    ):  # DeepSpeed prints to stdout as it loads, which must hold JSON only
         gather_facts(study)
         prepare(study)
-        found = {name: headroom_of(study.data, name, now_and_then()) for name in study.backbones}
+        found = {name: headroom_of(study.data, name, aloud) for name in study.backbones}
     if options.plot:
         _draw(found, Path(options.plot))
     if options.json:

@@ -16,6 +16,7 @@ from statistics import fmean
 from evaluators.significance.components import Components, components, crossed
 from evaluators.significance.power import Noise, seeds_required, smallest_effect
 from orchestration.commands.terminal import DONE, ledger_of, study_of
+from orchestration.commands.waiting import PREPARING, doing
 from orchestration.commands.whole import require_whole
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
@@ -47,7 +48,8 @@ def noise(options: Namespace) -> int:
     run, streams = _chosen(study, ledger, options.arm, options.backbone)
     metric = _metric(study, options.arm, options.metric)
     seeds = level_seeds(study.seeds.initial, options.levels)
-    prepare(study)
+    with doing(PREPARING):
+        prepare(study)
     with ledger.drive(study.name), _executor(study, ledger) as train:
         sources = _noise_sources(study, ledger, run, streams, seeds, metric, train)
     if options.json:

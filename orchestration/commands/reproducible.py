@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
+from orchestration.commands.waiting import PREPARING, doing
 from orchestration.commands.whole import require_whole
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.repeats import Reproduction
@@ -25,7 +26,8 @@ def reproducible(options: Namespace) -> int:
     """Run an arm twice at one seed; exit code 0 if all scores are the same to 1e-6."""
     study, ledger = study_of(options), ledger_of(options)
     run = _chosen(study, ledger, options.arm, options.seed)
-    prepare(study)
+    with doing(PREPARING):
+        prepare(study)
     say(f"running {run.label} twice")
     with _trial_ledger(ledger) as first, _trial_ledger(ledger) as second:
         _run_in_each(study, run, (first, second))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.run_study import run_study
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
+from orchestration.commands.waiting import PREPARING, doing
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import facts_where
 from orchestration.plan.plan import Facts, prepare
@@ -38,7 +39,8 @@ def search(options: Namespace) -> int:
             elif not stopped:
                 if lines := begun_anew(selection, ledger, found):
                     say(*lines)
-                prepare(selection.at_choices)
+                with doing(PREPARING):
+                    prepare(selection.at_choices)
                 watch = SearchWatch()
                 result, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
             found.append(result)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from corpora.store.telling import heard_by
 from orchestration.study.patience import print_after
 
 PREPARING = "preparing the encoders and the data"
@@ -16,14 +17,16 @@ SILENT_SECONDS = 1.0
 TELL_SECONDS = 10.0  # between two lines about how far long work is
 
 
-def doing(what: str) -> AbstractContextManager[None]:
-    """Print what the block does if it takes longer than a second."""
-    return print_after(SILENT_SECONDS, f"{what} …")
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Print what the block does if it takes longer than a second, and then now and then how far it is."""
+    with print_after(SILENT_SECONDS, f"{what} …"), heard_by(_now_and_then()):
+        yield
 
 
-def now_and_then() -> Callable[[str], None]:
+def _now_and_then() -> Callable[[str], None]:
     """A function that prints the words it is called with on stderr, and leaves out those that come too soon."""
-    printed = float("-inf")
+    printed = time.monotonic()
 
     def tell(words: str) -> None:
         nonlocal printed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from corpora.store.telling import Tell
+    from corpora.store.telling import Count, Tell
     from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
     from orchestration.study.run import Job, Result
@@ -270,12 +270,17 @@ class Family(Protocol):
         ...
 
 
+Write = Callable[[int, "Count"], None]  # writes a shard by its number, and counts its units
+
+
 class OwnWork(Protocol):
     """Work of a family's own command, divided into shards."""
 
+    unit: str  # what is counted, such as "sentences"
+
     @property
-    def pending(self) -> Sequence[int]:
-        """The numbers of the shards that are still to be written."""
+    def pending(self) -> Mapping[int, int]:
+        """The shards that are still to be written, by number, and how many units each has."""
         ...
 
     @property
@@ -283,8 +288,8 @@ class OwnWork(Protocol):
         """How many shards are written by now, in words."""
         ...
 
-    def writer(self) -> Callable[[], Callable[[int], None]]:
-        """A factory, callable in any process, of the function that writes a shard by its number."""
+    def writer(self) -> Callable[[], Write]:
+        """A factory, callable in any process, of the function that writes a shard."""
         ...
 
     def outcome(self) -> tuple[Mapping[str, Any], str]:

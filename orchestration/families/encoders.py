@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.store.cache import without_building
 from corpora.store.errors import CorpusError
+from corpora.store.telling import heard_by
 from evaluators.tasks import suite
 from evaluators.tasks.task import Task, Tasks, evaluate, is_dev, named
 from orchestration.families.as_planned import check_backbone, check_corpus, check_tasks
@@ -213,7 +214,9 @@ class EncoderFamily:
         assert isinstance(trainer, Trainer), "a family that trains has a `fit`"
         settings, data = built(self.settings, run.settings), built(self.data, run.data)
         began = time.perf_counter()
-        corpus, backbone = self.load(data), _backbone_of(run)
+        with heard_by(world.tell):
+            corpus = self.load(data)
+        backbone = _backbone_of(run)
         check_corpus(run, corpus.fingerprint)
         prepared = time.perf_counter()
         dev = [task for name, task in self.tasks(data).items() if name in run.tasks and is_dev(name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,9 @@ from orchestration.study.names import typed
 from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
-    from trainers.engine.world import Precision
+    from corpora.store.telling import Count
+    from orchestration.families.contract import Write
+    from trainers.engine.world import Precision, Progress
     from trainers.san.masked_settings import MaskedSettings
 
 SUMMARY = "train a backbone to fill masks on a corpus, as a generator for san-generate"
@@ -60,6 +62,8 @@ class TrainingOrder:
 class GeneratorTraining:
     """See `contract.OwnWork`. The whole training is a single piece of work."""
 
+    unit = "steps"
+
     def __init__(self, order: TrainingOrder) -> None:
         from trainers.san.masked_settings import about
 
@@ -71,13 +75,13 @@ class GeneratorTraining:
                 f"--out {order.folder}: holds {what}\n  accepted: a folder that is not there yet, or the flags it"
                 " was made with"
             )
-        self.pending = [] if found else [0]
+        self.pending: Mapping[int, int] = {} if found else {0: order.settings.steps}
 
     @property
     def written(self) -> str:
         return f"trained for {self.order.settings.steps} steps"
 
-    def writer(self) -> Callable[[], Callable[[int], None]]:
+    def writer(self) -> Callable[[], Write]:
         return partial(_open_writer, self.order)
 
     def outcome(self) -> tuple[dict[str, Any], str]:
@@ -124,18 +128,29 @@ def work_of(options: Namespace) -> GeneratorTraining:
     )
 
 
-def _open_writer(order: TrainingOrder) -> Callable[[int], None]:
-    def write(shard: int) -> None:
+def _open_writer(order: TrainingOrder) -> Write:
+    def write(shard: int, count: Count) -> None:
         from corpora.san.build import selected
         from corpora.store.errors import CorpusError
         from trainers.engine.world import World
         from trainers.errors import TrainerError
         from trainers.san.masked_training import train
 
-        world = World(device=order.device, precision=order.precision)
+        world = World(device=order.device, precision=order.precision, report=_counting(count))
         try:
             train(order.settings, order.backbone, selected(order.data).texts, order.folder, world, name=order.id)
         except (TrainerError, ValueError) as error:
             raise CorpusError(str(error)) from error
 
     return write
+
+
+def _counting(count: Count) -> Callable[[Progress], None]:
+    before = 0
+
+    def report(progress: Progress) -> None:
+        nonlocal before
+        count(progress.step - before)
+        before = progress.step
+
+    return report

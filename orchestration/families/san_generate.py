@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from orchestration.families.flags import add_fields, add_precision, made
 from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
+    from orchestration.families.contract import Write
     from orchestration.families.san_set import Order
 
 SUMMARY = "write syntactically aligned negatives of a corpus, for studies of the san family"
@@ -62,11 +63,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 class Generation:
     """See `contract.OwnWork`."""
 
+    unit = "sentences"
+
     def __init__(self, order: Order) -> None:
         from orchestration.families.san_set import begin
 
         self.order = order
-        self.pending = begin(order)
+        self.pending: Mapping[int, int] = begin(order)
 
     @property
     def written(self) -> str:
@@ -75,7 +78,7 @@ class Generation:
         every = shards.shards_of(shards.read_manifest(self.order.folder))
         return f"{every - len(shards.pending(self.order.folder))} of {every} shards"
 
-    def writer(self) -> Callable[[], Callable[[int], None]]:
+    def writer(self) -> Callable[[], Write]:
         from orchestration.families.san_set import writer_of
 
         return writer_of(self.order)

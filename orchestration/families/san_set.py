@@ -17,6 +17,8 @@ from corpora.san.lexicon_sources import Lexicon, lexicon, rewriter
 from corpora.san.mask_predict import Generator
 from corpora.san.recipe import SetRecipe
 from corpora.store.errors import CorpusError
+from corpora.store.telling import Count
+from orchestration.families.contract import Write
 from trainers.engine.world import Precision
 
 CLOZE = "cloze"
@@ -37,8 +39,9 @@ class Order:
     precision: Precision = "fp32"
 
 
-def begin(order: Order) -> list[int]:
-    """Make the folder, or find it as it was left; what is costly to count is counted. Returns the pending shards.
+def begin(order: Order) -> dict[int, int]:
+    """Make the folder, or find it as it was left; what is costly to count is counted. Returns the sentences of
+    every pending shard.
 
     CorpusError when the folder holds another set, or a source or the model is at fault.
     """
@@ -47,21 +50,22 @@ def begin(order: Order) -> list[int]:
     pending = shards.pending(order.folder)
     if pending:
         _generator(order, names, _lexicon(order.data))
-    return pending
+    manifest = shards.read_manifest(order.folder)
+    return {shard: shards.rows_in(manifest, shard) for shard in pending}
 
 
-def writer_of(order: Order) -> Callable[[], Callable[[int], None]]:
+def writer_of(order: Order) -> Callable[[], Write]:
     """Make the function that writes a shard by its number, in the process that calls this."""
     return partial(_open_writer, order)
 
 
-def _open_writer(order: Order) -> Callable[[int], None]:
+def _open_writer(order: Order) -> Write:
     names, found = names_of(order.data), _lexicon(order.data)
     using = rewriter(_generator(order, names, found), order.recipe, found)
 
-    def write(shard: int) -> None:
+    def write(shard: int, count: Count) -> None:
         texts = shards.sentences_of(order.folder, shard)
-        shards.write_shard(order.folder, shard, rows(using, texts, shard * shards.SHARD))
+        shards.write_shard(order.folder, shard, rows(using, texts, shard * shards.SHARD, count))
 
     return write
 

@@ -1,30 +1,49 @@
 """Work in shards on Ray Data: a pool of actors, each writing one shard after another to where it is wanted.
 
-Nothing flows back but numbers: a shard is whole on disk before it counts. An actor that dies is replaced and its
-shard done again, so that a kill loses what that actor was at, and nothing that was written.
+Nothing flows back but how far each shard is: it is whole on disk before it counts. An actor that dies is replaced
+and its shard done again, so that a kill loses what that actor was at, and nothing that was written.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corpora.store.errors import CorpusError
+from corpora.store.telling import Count
 from orchestration.lanes.cluster import RunShare, connected, cores, go_to, runs_that_fit, started_in
 from orchestration.study.errors import StudyError
 
-Write = Callable[[int], None]
+if TYPE_CHECKING:
+    from orchestration.families.contract import Write
+
+LOOK_SECONDS = 10.0  # between two looks at how far all shards are
+
+
+class _Heard:
+    """An actor that hears from all workers how many units of their shards are done."""
+
+    def __init__(self) -> None:
+        self.of_shard: dict[int, int] = {}
+
+    def hear(self, shard: int, done: int) -> None:
+        self.of_shard[shard] = done
+
+    def done(self) -> int:
+        return sum(self.of_shard.values())
 
 
 class _Worker:
     """An actor of the pool: what is costly to open is opened once. Reasons for people travel as data, whole."""
 
-    def __init__(self, open_writer: Callable[[], Write], folder: str | None) -> None:
-        self.open_writer, self.folder = open_writer, folder
+    def __init__(self, open_writer: Callable[[], Write], heard: Any, folder: str | None) -> None:
+        self.open_writer, self.heard, self.folder = open_writer, heard, folder
         self.write: Write | None = None
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -33,10 +52,20 @@ class _Worker:
             go_to(self.folder)
             self.write = self.write or self.open_writer()
             for shard in batch["shard"].tolist():
-                self.write(shard)
+                self.write(shard, self._count_of(shard))
         except (CorpusError, StudyError) as error:
             reason = str(error)
         return {**batch, "reason": np.array([reason] * len(batch["shard"]))}
+
+    def _count_of(self, shard: int) -> Count:
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            self.heard.hear.remote(shard, done)
+
+        return count
 
 
 def write_shards(
@@ -46,11 +75,13 @@ def write_shards(
     share: RunShare,
     workers: int | None = None,
     on_written: Callable[[int], None] = lambda shard: None,
+    on_moved: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Have every shard written, by at most `workers` actors of this share at a time; None for as many as fit.
 
-    open_writer runs in each actor. StudyError when Ray has no room for one, or a shard cannot be written for a
-    reason that is meant for people.
+    open_writer runs in each actor. on_moved: called now and then, in a thread of its own, with the units that are
+    done of all shards. StudyError when Ray has no room for one, or a shard cannot be written for a reason that is
+    meant for people.
     """
     if not shards:
         return
@@ -70,10 +101,41 @@ def write_shards(
         pool = ActorPoolStrategy(min_size=1, max_size=min(room, workers or room, len(shards)))
         resources: dict[str, Any] = {"num_cpus": share.cpus} | ({"num_gpus": share.gpus} if share.gpus else {})
         rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
+        heard = ray.remote(num_cpus=0)(_Heard).remote()
         done = rows.map_batches(
-            _Worker, fn_constructor_args=(open_writer, started_in()), batch_size=1, compute=pool, **resources
+            _Worker,
+            fn_constructor_args=(open_writer, heard, started_in()),
+            batch_size=1,
+            compute=pool,
+            **resources,
         )
-        for row in done.iter_rows():
-            if row["reason"]:
-                raise StudyError(str(row["reason"]))
-            on_written(int(row["shard"]))
+        with _looking(heard, on_moved):
+            for row in done.iter_rows():
+                if row["reason"]:
+                    raise StudyError(str(row["reason"]))
+                on_written(int(row["shard"]))
+
+
+@contextmanager
+def _looking(heard: Any, on_moved: Callable[[int], None]) -> Iterator[None]:
+    """Look now and then at how far all shards are, until the block ends."""
+    import ray
+
+    over = threading.Event()
+
+    def look() -> None:
+        before = 0
+        while not over.wait(LOOK_SECONDS):
+            with suppress(ray.exceptions.RayError):  # an actor that was lost is no reason to end the work
+                done = ray.get(heard.done.remote(), timeout=LOOK_SECONDS)
+                if done != before:
+                    on_moved(done)
+                before = done
+
+    looks = threading.Thread(target=look, daemon=True)
+    looks.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looks.join()

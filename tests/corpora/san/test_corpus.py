@@ -18,6 +18,7 @@ from corpora.san.sentences import digest, read, wordnet_texts
 from corpora.san.set_report import report, shown
 from corpora.sources import spacy_model
 from corpora.store.errors import CorpusError
+from corpora.store.telling import heard_by
 
 LINES = [
     f"the {kind} boat was {deed} in the harbour ." for kind in ("old", "new") for deed in ("sold", "built", "seen")
@@ -195,6 +196,14 @@ def test_loading(data):
 )
 def test_what_changes_the_fingerprint(data, other):
     assert fingerprint(data(**other)) != fingerprint(data())
+
+
+def test_how_far_a_set_is_made_is_said_aloud(data, monkeypatch):
+    monkeypatch.setattr("corpora.san.corpus.SHARD", 4)
+    told = list[str]()
+    with heard_by(told.append):
+        load(data(least_words=3))
+    assert told == [f"making the negatives 'san', {done} of 6 done" for done in (4, 6)]
 
 
 def test_a_set_made_before(data, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.store import telling
+from corpora.store.telling import aloud, heard_by
 
 
 def test_the_time_left_is_that_of_the_pace_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +22,15 @@ def test_the_time_left_is_that_of_the_pace_until_now(monkeypatch: pytest.MonkeyP
         "encoding texts, 9,500 of 10,000 done",
         "encoding texts, 10,000 of 10,000 done",
     ]
+
+
+def test_what_is_said_aloud_is_heard_by_the_listener_of_the_block_alone() -> None:
+    outer, inner = list[str](), list[str]()
+    aloud("before")
+    with heard_by(outer.append):
+        aloud("one")
+        with heard_by(inner.append):
+            aloud("two")
+        aloud("three")
+    aloud("after")
+    assert (outer, inner) == (["one", "three"], ["two"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 import pytest
 
 from orchestration.commands.cli import main
+from orchestration.families import mlm_train, san_generate
 from tests.corpora.conftest import write_small_wordnet
 from tests.tiny import tiny_backbone
 
@@ -29,6 +32,26 @@ def test_flags_that_cannot_be(tmp_path, monkeypatch, capsys, flags, says):
     )
     assert says in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("command", "flags"), [(mlm_train, ["--steps", "3"]), (san_generate, [])])
+def test_all_that_is_pending_is_counted(tmp_path, monkeypatch, command, flags):
+    """Steps of a training, sentences of a set."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    write_small_wordnet(tmp_path / "wordnet")
+    (tmp_path / "lines.txt").write_text("a cat runs\na dog runs\nan old dog runs\n")
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    words = ["--out", str(tmp_path / "out"), "--sentences", str(tmp_path / "lines.txt"), *flags]
+    if command is mlm_train:
+        words += ["--backbone", str(tiny_backbone(tmp_path / "tiny", layers=1))]
+    options = parser.parse_args([*words, "--wordnet", str(tmp_path / "wordnet")])
+    work = command.work_of(Namespace(**vars(options), gpus=0))
+    assert work.pending == {0: 3}
+    done = list[int]()
+    work.writer()()(0, done.append)
+    assert sum(done) == 3
+    assert not command.work_of(Namespace(**vars(options), gpus=0)).pending
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.concept.corpus import fingerprint_of_all
 from evaluators.tasks.pair_similarity import tasks
 from orchestration.families.registry import family
 from orchestration.lanes.lane import execute
@@ -28,7 +30,7 @@ from tests.tiny import WORDS, tiny_backbone
 from tests.workers import together
 from trainers.encoders.tokens import Tokens
 from trainers.encoders.vectors import VARIABLE
-from trainers.engine.world import World
+from trainers.engine.world import Progress, World
 
 STUDY = """\
 question: Is it what was planned?
@@ -94,6 +96,30 @@ def test_a_report_reads_items_where_their_texts_are_built(
         patch.setenv("SEMRAY_CACHE", str(tmp_path / "empty"))
         assert with_item_texts(named, study, ledger).item_texts == {}
     assert not list((tmp_path / "empty").rglob("manifest.json"))
+
+
+@pytest.mark.timeout(60)
+def test_a_run_says_what_it_waits_for_before_its_first_step(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be ended as one that stands still while another process builds its corpus."""
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path))
+    trained = STUDY.replace("{{train: false, max_length: 4}}", "{{steps: 1, batch_size: 4, warmup: 0}}")
+    (tmp_path / "study.yaml").write_text(trained.format(backbone=place / "tiny", wordnet=place / "wordnet"))
+    study = read_study(tmp_path / "study.yaml")
+    run = next(run for run in plan(study, gather_facts(study)).runs if run.arm == "short")
+    lock = tmp_path / "concept" / f"{fingerprint_of_all(study.data)}.lock"
+    lock.parent.mkdir()
+    told = list[str]()
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def report(progress: Progress) -> None:
+            told.append(progress.doing)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        outcome(execute(Job(runs=(run,)), World(report=report)))
+    assert told[0].startswith("waiting for another process to make concept, ")
 
 
 def test_development_data_are_scored_in_the_middle_of_training(

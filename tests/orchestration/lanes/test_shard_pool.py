@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,8 +18,10 @@ from corpora.san.data import SanData
 from corpora.san.recipe import SetRecipe
 from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
+from corpora.store.telling import Count
 from orchestration.commands.cli import main
 from orchestration.families.san_set import Order, begin, writer_of
+from orchestration.lanes import shard_pool
 from orchestration.lanes.cluster import RunShare
 from orchestration.lanes.shard_pool import write_shards
 from orchestration.study.errors import StudyError
@@ -52,11 +55,11 @@ def in_tens(order: Order, cache: str, killed: str | None = None):
     san_shards.SHARD = 10
     write = writer_of(order)()
 
-    def one(shard: int) -> None:
+    def one(shard: int, count: Count) -> None:
         if killed and shard == 2 and not Path(killed).exists():
             Path(killed).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        write(shard)
+        write(shard, count)
 
     return one
 
@@ -65,7 +68,7 @@ def written(
     order: Order, monkeypatch: pytest.MonkeyPatch, *, workers: int, killed: Path | None = None
 ) -> list[int]:
     monkeypatch.setattr(san_shards, "SHARD", 10)
-    left, told = begin(order), []
+    left, told = sorted(begin(order)), []
     writer = partial(in_tens, order, os.environ["SEMRAY_CACHE"], str(killed) if killed else None)
     write_shards(left, writer, share=ONE, workers=workers, on_written=told.append)
     return told
@@ -97,9 +100,34 @@ def test_a_reason_for_people_comes_through():
         write_shards([0], broken, share=ONE)
 
 
+def test_how_far_all_shards_are_is_heard_while_they_are_written(tmp_path, monkeypatch):
+    """Three units of one and two of the other. Neither is whole before that was heard."""
+    monkeypatch.setattr(shard_pool, "LOOK_SECONDS", 0.02)
+    heard_of_all, told = tmp_path / "heard", []
+
+    def open_writer():
+        def write(shard: int, count: Count) -> None:
+            count(1)
+            count(2 - shard)
+            give_up = time.monotonic() + 60
+            while not heard_of_all.exists() and time.monotonic() < give_up:
+                time.sleep(0.01)
+
+        return write
+
+    def hear(done: int) -> None:
+        told.append(done)
+        if done == 5:
+            heard_of_all.touch()
+
+    write_shards([0, 1], open_writer, share=ONE, workers=2, on_moved=hear)
+    assert told == sorted(set(told))
+    assert told[-1] == 5
+
+
 def test_more_than_there_is():
     with pytest.raises(StudyError, match="a worker needs 900 CPUs"):
-        write_shards([0], lambda: lambda shard: None, share=RunShare(cpus=900))
+        write_shards([0], lambda: lambda shard, count: None, share=RunShare(cpus=900))
 
 
 def test_the_command(order, tmp_path, monkeypatch, capsys):
