@@ -365,7 +365,7 @@ def tests_of(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _range(ordered: Sequence[float]) -> str:
-    low, high = (ordered[0], ordered[-1]) if ordered else (0, 0)
+    low, high = ordered[0], ordered[-1]
     return f"{low}" if low == high else f"{low} to {high}"
 
 

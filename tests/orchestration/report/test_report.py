@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
-from math import nan
+from math import floor, log10, nan
 from pathlib import Path
 from statistics import mean, stdev
 from xml.etree import ElementTree
@@ -45,6 +45,8 @@ ASKED_KEYS = {
     "claim", "treatment", "control", "backbone", "metric", "n_seeds", "delta_mean", "delta_sd", "ci_low", "ci_high",
     "p", "p_adjusted", "sign_agreement", "verdict", "per_seed",
 }  # fmt: skip
+SKEWED = [0.010, 0.012, 0.009, 0.011, 0.008, 0.013, 0.010, 0.500]
+SCATTERED = [0.073, -0.009, 0.066, 0.036, 0.002, 0.020, -0.002, 0.054]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +113,7 @@ def test_the_correction_of_late_claims_is_named(findings: Findings) -> None:
     declared = [one for one in findings.findings if not one.verdict.exploratory]
     late = [replace(one, verdict=replace(one.verdict, exploratory=True, family_size=4)) for one in declared]
     said = "Benjamini-Hochberg over 4 exploratory comparisons; "
-    assert said not in forms.table(findings)  # X1 is alone: there is nothing to correct it with
+    assert "Benjamini-Hochberg" not in forms.table(findings)  # X1 is alone: there is nothing to correct it with
     mixed = replace(findings, findings=(*declared, *late))
     assert f"Holm over 4 declared comparisons, {said}" in forms.table(mixed)
     alone = replace(findings, findings=tuple(late))
@@ -121,23 +123,25 @@ def test_the_correction_of_late_claims_is_named(findings: Findings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deltas", "verdict", "side", "p"),
+    ("asked", "deltas", "verdict", "side", "p"),
     [
-        ([0.010, 0.012, 0.009, 0.011, 0.008, 0.013, 0.010, 0.500], "better", "holds", "= .0078"),
-        ([0.073, -0.009, 0.066, 0.036, 0.002, 0.020, -0.002, 0.054], "undecided", "leaves out", "= .055"),
+        ("H1", SKEWED, "better", "holds", "= .0078"),
+        ("H1", SCATTERED, "undecided", "leaves out", "= .055"),
+        ("H3b", SKEWED, "better", "holds", "= .0078"),  # equivalent was expected; the difference decides
+        ("H3b", SCATTERED, "undecided", "", ""),  # two one-sided tests decide: the other p is not in question
     ],
 )
 def test_an_interval_that_is_not_that_of_the_test_is_explained(
-    findings: Findings, deltas: list[float], verdict: str, side: str, p: str
+    findings: Findings, asked: str, deltas: list[float], verdict: str, side: str, p: str
 ) -> None:
     """From eight seeds on sign vectors decide, and the interval is Student's t."""
-    claim = next(claim for claim in CLAIMS if claim.claim == "H1")
+    claim = next(claim for claim in CLAIMS if claim.claim == asked)
     pairs = pair({k: 0.5 + delta for k, delta in enumerate(deltas)}, dict.fromkeys(range(8), 0.5))
     (judged,) = judge([(claim, pairs)])
     assert (judged.test, judged.verdict) == ("exact sign-flip", verdict)
     told = forms.table(replace(findings, findings=(replace(findings.findings[0], verdict=judged),)))
     words = f"the interval is Student's t and {side} 0; the sign-flip test, which decides, has p {p} alone"
-    assert words in told
+    assert (words in told) == ("the interval is Student's t" in told) == bool(side)
     assert words not in forms.table(findings)
 
 
@@ -210,6 +214,7 @@ def test_small_scores_are_no_zeros(findings: Findings) -> None:
     row = replace(findings.runs[1], metrics={RECALL: 1.53e-8})
     assert "1.53e-08" in html(replace(findings, runs=(findings.runs[0], row, *findings.runs[2:])), {})
     assert difference(verdict) == "+5.30e-09 [+4.90e-09, +5.70e-09]"
+    assert difference(replace(verdict, delta_mean=-3.4e-5, ci_low=None, ci_high=None)) == "-0.00003"
 
 
 @pytest.mark.parametrize(
@@ -235,6 +240,7 @@ def test_arm_cell_by_hand() -> None:
     """1, 2, 3: mean 2, variance (1 + 0 + 1) / 2 = 1."""
     cell = arm_cell([1.0, 2.0, 3.0])
     assert (cell.text, cell.n) == ("2.000 ± 1.000", 3)
+    assert arm_cell([1.0, nan, 2.0, 3.0]) == cell  # a run without this figure
     assert arm_cell([0.5]).text == "0.500"
     assert arm_cell([]).text == "–"
 
@@ -250,6 +256,43 @@ def test_across_tasks_describes_each_pair_of_arms_once(findings: Findings) -> No
     assert rows[2][-1] == "6"  # M1 lacks two of its runs
     values = [v for metric in (RECALL, STRESS) for v in findings.values("B1", BACKBONE, metric).values()]
     assert first["IQM treatment"].startswith(f"{trim_mean(values, 0.25):.3f} [")
+
+
+def test_across_tasks_are_those_that_both_arms_have(findings: Findings) -> None:
+    """A task that the control was never scored on is left out for the pair, and two untrained arms have all seeds."""
+    extra = "extra/auc"
+    runs = [
+        row if row.arm == "B0" else replace(row, metrics={**row.metrics, extra: 0.1 * (row.seed or 0)})
+        for row in findings.runs
+    ]
+    more = {"metrics": {**findings.metrics, extra: True}, "headlines": (RECALL, STRESS, extra)}
+    shown = replace(findings, runs=tuple(runs), **more)
+    rows, told = across(shown)
+    assert rows[0] == across(findings)[0][0]
+    assert rows[1] != across(findings)[0][1]
+    assert told.startswith("t2d/recall@10, stress/negate/auc, extra/auc, every score as it is")
+    (untrained,) = findings.of("B0", BACKBONE)
+    other = replace(untrained, arm="Z0", id="0" * 16, metrics={RECALL: 0.52, STRESS: 0.56})
+    claim = replace(findings.findings[0], verdict=replace(findings.findings[0].verdict, treatment="Z0"))
+    ((name, treatment, control, better, unpaired, _, seeds),) = across(
+        replace(findings, runs=(*findings.runs, other), findings=(claim,))
+    )[0]
+    assert (name, seeds) == ("Z0 - B0", "8")
+    assert (treatment, control) == ("0.540 [0.540, 0.540]", "0.550 [0.550, 0.550]")
+    assert (better, unpaired) == ("0.500 [0.500, 0.500]", "0.50")  # above in one task, below in the other
+
+
+def test_across_tasks_have_as_many_decimals_as_their_interval_is_wide(findings: Findings) -> None:
+    """Of scores a hundredth as far apart, the first digit of the interval's half width is the last that is told."""
+    near = [
+        replace(row, metrics={name: 0.5 + (value - 0.5) / 100 for name, value in row.metrics.items()})
+        for row in findings.runs
+    ]
+    rows, _ = across(replace(findings, runs=tuple(near)))
+    for cell in (cell for row in rows[1:] for cell in row[1:3]):  # B0, of the first row, has no width
+        value, low, high = re.findall(r"[\d.]+", cell)
+        half = (float(high) - float(low)) / 2
+        assert len(value.partition(".")[2]) == -floor(log10(half)) > 3
 
 
 def test_every_form_of_the_report_shows_the_tasks_together(findings: Findings, page: str) -> None:
@@ -515,6 +558,13 @@ def test_the_table_of_arms_is_of_compared_metrics_or_of_all(findings: Findings) 
         assert [row[0] for row in rows] == [*findings.arms]
 
 
+def test_the_page_counts_the_seeds_that_agree_with_each_claim(page: str, findings: Findings) -> None:
+    """By the sign of their mean, which is that of the verdict's word where it has one."""
+    told = re.findall(r"(\d+/\d+) (?:<abbr[^>]*>)?seeds agree", page)
+    deltas = [[pair["delta"] for pair in finding.verdict.per_seed] for finding in findings.findings]
+    assert told == [f"{sum((one > 0) == (mean(of) > 0) for one in of)}/{len(of)}" for of in deltas]
+
+
 def test_names_are_escaped(findings: Findings) -> None:
     hostile = replace(findings, question="<script>alert(1)</script> & more", notes=("<img src=x>",))
     page = html(hostile, {})
@@ -611,6 +661,7 @@ def test_several_backbones_are_told_apart(findings: Findings) -> None:
     text = forms.table(wide)
     assert f"B1 - B0 on {BACKBONE}" in text
     assert "B1 - B0 on base" in text
+    assert [row[0] for row in across(wide)[0]] == [f"B1 - B0 on {BACKBONE}", "B1 - B0 on base"]
     page = Links(html(wide, plots.every(wide)))
     assert [name for name, count in Counter(page.ids).items() if count > 1] == []
     assert RECALL in forms.markdown(wide)
