@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -18,6 +19,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.machines.doctor import tracking
 from orchestration.study.errors import StudyError
 from orchestration.tracking import entries, write
-from orchestration.tracking.entries import Entry, Planned, metric_name, planned
+from orchestration.tracking.entries import Entry, Planned, metric_name, planned, planned_study
 from orchestration.tracking.model import model_files
 from orchestration.tracking.reaching import database_of, default_uri, reason, shown
 from orchestration.tracking.sync import SyncReport, Tree, mirror, sync
@@ -241,6 +243,41 @@ def test_a_comparison_can_be_found_and_read(study: tuple[Ledger, Findings], mirr
     assert list(table["B1"]) == pytest.approx(treatment)
 
 
+def test_a_comparison_leads_to_its_runs_and_items(study: tuple[Ledger, Findings], mirrored: str) -> None:
+    """By a link that draws the metric of each run side by side, the control's first, and a table of items."""
+    (one,) = search(mirrored, "tags.claim = 'H1'")
+    link = re.search(
+        r"\[t2d/recall_at_10 of its 9 runs\]\(#/metric\?([^)]*)\)", one.data.tags["mlflow.note.content"]
+    )
+    assert link is not None
+    asked = parse_qs(link[1])
+    assert json.loads(asked["metric"][0]) == "t2d/recall_at_10"
+    assert json.loads(asked["experiments"][0]) == [one.info.experiment_id]
+    tags = [client(mirrored).get_run(run).data.tags for run in json.loads(asked["runs"][0])]
+    assert [(found["arm"], found["seed"]) for found in tags] == [
+        ("B0", "none"),
+        *(("B1", f"{k}") for k in range(8)),
+    ]
+    folder = Path(client(mirrored).download_artifacts(one.info.run_id, ""))
+    items = json.loads((folder / "items.json").read_text())
+    assert items["columns"] == ["item", "B0", "B1", "gain"]
+    told = {name: (control, treatment, gain) for name, control, treatment, gain in items["data"]}
+    assert told == {i.item_id: (i.control, i.treatment, i.delta) for i in study[1].findings[0].items}
+    assert all(gain == pytest.approx(treatment - control) for control, treatment, gain in told.values())
+
+
+@pytest.mark.parametrize(
+    ("one", "status"), [("finished", "FINISHED"), ("missing", "RUNNING"), ("failed", "FAILED")]
+)
+def test_a_study_is_finished_when_all_its_runs_are(small: tuple[Ledger, Findings], one: str, status: str) -> None:
+    """A failed run is told before those that are still missing."""
+    _, findings = small
+    first, second, *others = findings.runs
+    also = "finished" if one == "finished" else "missing"
+    runs = (replace(first, status=one), replace(second, status=also), *others)
+    assert planned_study(replace(findings, findings=(), runs=runs), {}).build().status == status
+
+
 def test_failed_runs_are_shown_as_failed(mirrored: str) -> None:
     (failed,) = search(mirrored, "attributes.status = 'FAILED' and tags.`semray.kind` = 'run'")
     assert failed.data.tags["problem"] == "loss is nan at step 12 (hince)"
@@ -386,7 +423,7 @@ def test_parents_of_an_earlier_semray_become_one(uri: str, tmp_path: Path) -> No
 
 def test_times_and_thin_curves(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run begins and ends when it did; of a long curve as many points are shown as a chart can use."""
-    monkeypatch.setitem(ARMS, "B1", {**ARMS["B1"], "steps": 500})
+    monkeypatch.setitem(ARMS, "B1", {**ARMS["B1"], "steps": 500, "whole": "x" * 500, "long": "x" * 501})
     ledger = Ledger(tmp_path / "ledger")
     before = time.time()
     findings = findings_of(ledger, 1, ())
@@ -398,6 +435,7 @@ def test_times_and_thin_curves(uri: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert parent.info.start_time == min(one.info.start_time for one in of_kind(uri, "run"))
     loss = client(uri).get_metric_history(run.info.run_id, "train/loss")
     assert (len(loss), loss[0].step, loss[-1].step) == (100, 0, 499)
+    assert (run.data.params["whole"], run.data.params["long"]) == ("x" * 500, "long, see spec.json")
 
 
 def test_the_table_of_a_study_has_a_view(mirrored: str) -> None:
