@@ -81,6 +81,27 @@ def test_seeds_of_the_page_stand_where_they_are(findings: Findings) -> None:
     assert all(TOP <= float(y) <= BOTTOM for y in re.findall(r"M[\d.]+ ([\d.]+)[mVHL]", svg))
 
 
+@pytest.mark.parametrize(("claim", "hollow"), [("H1", False), ("H3b", False), ("H2", True), ("X1", True)])
+def test_marks_tell_wins_from_losses_and_what_is_established(findings: Findings, claim: str, hollow: bool) -> None:
+    """Losses are dashed; the mean of a claim that is undecided or exploratory is hollow."""
+    finding = next(one for one in findings.findings if one.verdict.claim == claim)
+    svg = seeds_svg(finding)
+    deltas = [pair["delta"] for pair in finding.verdict.per_seed]
+    for word, dashed, count in (
+        ("better", False, sum(d > 0 for d in deltas)),
+        ("worse", True, sum(d < 0 for d in deltas)),
+    ):
+        slopes = [
+            path
+            for path in re.findall(r'<path d="[^"]*L[^"]*" style="[^"]*"/>', svg)
+            if f"stroke:var(--mark-{word})" in path
+        ]
+        assert len(slopes) == bool(count)
+        assert all(("stroke-dasharray" in path) == dashed and path.count("M") == count for path in slopes)
+    (fill,) = re.findall(r'style="stroke:var\(--mark-[a-z]+\);fill:(var\(--[a-z-]+\))"', svg)
+    assert (fill == "var(--paper)") == hollow
+
+
 @pytest.mark.parametrize(("count", "named"), [(8, range(7)), (20, range(0, 16, 3))])
 def test_at_most_eight_seeds_are_named_below_their_differences(
     findings: Findings, count: int, named: Sequence[int]
@@ -120,7 +141,10 @@ def test_any_name_is_text(finding: Finding, name: str) -> None:
     ],
 )
 def test_ticks_are_few_round_and_within(low: float, high: float) -> None:
-    ticks = Scale.around([low, high]).ticks
+    scale = Scale.around([low, high])
+    margin = (BOTTOM - TOP) / 22  # a twentieth of what lies between them, at both ends
+    assert [float(scale(end)) for end in (low, high)] == pytest.approx([BOTTOM - margin, TOP + margin], abs=0.051)
+    ticks = scale.ticks
     assert 2 <= len(ticks) <= 7
     values = [value for value, _ in ticks]
     assert values == sorted(values)
