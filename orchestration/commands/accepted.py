@@ -90,8 +90,8 @@ def a_path(text: str) -> str:
 
 
 def a_place(text: str) -> str:
-    """The place of a ledger. `memory:` is refused, as no other process can see it."""
-    if not text.strip() or text.startswith("memory:"):
+    """The place of a ledger. Refused: `memory:`, which no other process can see, and a URL that names nothing."""
+    if not text.strip() or text.startswith("memory:") or re.fullmatch(r"\w+://+", text):
         raise refused(text, A_PLACE)
     if slip := re.fullmatch(r"(s3|gs|gcs|az|abfs|abfss|file):/?([^/].*)", text):
         raise refused(text, f"{slip[1]}://{slip[2]}, or a folder")

@@ -32,6 +32,7 @@ from orchestration.commands.cli import main
             "s3:/bucket/ledger\n  accepted: s3://bucket/ledger, or a folder\n",
         ),
         ("status first --ledger memory://x", "--ledger memory://x\n  accepted: a folder, or a URL such as s3://"),
+        ("audit --ledger s3://", "--ledger s3://\n  accepted: a folder, or a URL such as s3://bucket/ledger\n"),
     ],
 )
 def test_a_value_that_is_not_accepted(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
