@@ -27,7 +27,10 @@ def in_short(findings: Findings) -> str:
             "to follow, and no finding"
         )
     held = [v for v in verdicts if v.as_expected]
-    still_open = [v for v in verdicts if v.as_expected is None]
+    unfinished = {(run.arm, run.backbone) for run in findings.runs if run.status != "finished"}
+    waiting = {f.verdict.id for f in findings.findings if not unfinished.isdisjoint(f.places)}
+    open_yet = [v for v in verdicts if v.as_expected is None and v.id in waiting]
+    left_open = [v for v in verdicts if v.as_expected is None and v.id not in waiting]
     against = [v for v in verdicts if v.as_expected is False]
     several = len(findings.backbones) > 1
 
@@ -40,8 +43,10 @@ def in_short(findings: Findings) -> str:
         parts.append(f"{names(held)} came out as expected")
     if against:
         parts.append(f"{names(against)} did not")
-    if still_open:
-        parts.append(f"{names(still_open)} cannot be told from these seeds and items")
+    if left_open:
+        parts.append(f"{names(left_open)} cannot be told from these seeds and items")
+    if open_yet:
+        parts.append(f"{names(open_yet)} cannot be told yet: runs are missing")
     if late:
         were = "was" if len(late) == 1 else "were"
         parts.append(f"{len(late)} more {were} not declared with these seeds and rows before the runs")

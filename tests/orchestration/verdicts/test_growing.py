@@ -124,6 +124,14 @@ def test_a_gain_is_open_until_it_is_due_to_its_signal(tmp_path: Path) -> None:
     assert own_p(one) == one.verdict.signal_p != one.verdict.p
 
 
+def test_what_waits_for_runs_is_not_told_of_as_too_few_seeds_or_items(tmp_path: Path) -> None:
+    planned, ledger = study_of(tmp_path, STUDY.replace("{start: 4, max: 12}", "4"))
+    for run in planned.runs[:2]:
+        finish(ledger, run, [Score(metric="t2d/recall@10", value=0.5)])
+    found = find(planned.study, planned.runs, ledger)
+    assert in_short(found) == "in short  0 of 1 claims hold: H1 cannot be told yet: runs are missing"
+
+
 def test_an_open_part_asks_for_no_seed_where_its_joint_claim_holds(tmp_path: Path) -> None:
     """At least one of two holds by the first alone; while all are asked for, the second keeps it open."""
     parts = [line.replace("  - {claim: H", "{claim: P") for line in (STUDY.splitlines()[-1], OTHER.rstrip())]
