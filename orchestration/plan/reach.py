@@ -173,7 +173,7 @@ def _warnings(claim: Claim, reach: Reach) -> Iterator[str]:
         exact = f" (from {least} seeds on the sign-flip test decides)" if least else ""
         yield (
             f"an exact sign-flip test of {n} seeds cannot go below p = {floor:g}{_over(claims, floor, 'g')}; "
-            f"the verdict rests on the paired t test, which takes the deltas for normal{exact}"
+            f"without items the verdict rests on the paired t test, which takes the deltas for normal{exact}"
         )
     if needed is not None and needed > n:
         yield f"{n} seeds are not expected to settle a margin of {claim.margin:g}: it takes {needed} or more"

@@ -275,6 +275,7 @@ def test_one_seed_shows_nothing(load: Load) -> None:
 def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> None:
     (five,) = reachability(plan(one_claim(load, "5"), FACTS))
     assert any("cannot go below p = 0.0625" in warning for warning in five.warnings)
+    assert "; without items the verdict rests on the paired t test" in five.warnings[0]  # else on the crossed t
     assert "(from 8 seeds on the sign-flip test decides)" in five.warnings[0]
     tests = [reachability(plan(one_claim(load, seeds), FACTS))[0].test for seeds in ("6", "7", "8")]
     assert tests == ["paired t", "paired t", "exact sign-flip"]
@@ -283,7 +284,7 @@ def test_five_seeds_cannot_reach_five_percent_by_an_exact_test(load: Load) -> No
     both, _ = reachability(
         plan(load(STUDY.replace("seeds: 3", "seeds: 5").replace("small, large", "small")), FACTS)
     )
-    assert "cannot go below p = 0.0625, or 0.125 over 2 claims; the verdict" in both.warnings[0]
+    assert "cannot go below p = 0.0625, or 0.125 over 2 claims; without items the verdict" in both.warnings[0]
 
 
 def test_holm_counts_every_claim_on_every_backbone(load: Load) -> None:
