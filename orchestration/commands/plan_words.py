@@ -86,19 +86,23 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
 
 
 def _reaches(plan: Plan, ledger: Ledger) -> tuple[tuple[Reach, ...], list[str]]:
-    """What the claims can reach, and notes on claims that the study no longer makes as declared."""
+    """What the claims can reach, and notes on those that are exploratory or that the study no longer makes."""
     from orchestration.plan.reach import reachability
-    from orchestration.verdicts.declared import amended, declaration_of, nulls_by_group, withdrawn
+    from orchestration.verdicts import declared as claims
     from orchestration.verdicts.pairing import seen
     from orchestration.verdicts.records import StudyRecords
 
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    declared = declaration_of(records)
-    changed = withdrawn(records, declared)
-    if declared and any(one.still for one in changed):
-        changed = withdrawn(records, amended(declared, records))
-    gone = nulls_by_group(one for one in changed if not one.still)
-    return reachability(plan, seen(records), gone), [one.words for one in changed]
+    declaration = claims.declaration_of(records)
+    changed = claims.withdrawn(records, declaration)
+    if declaration and any(one.still for one in changed):
+        declaration = claims.amended(declaration, records)
+        changed = claims.withdrawn(records, declaration)
+    late = claims.late(records, declaration)
+    reaches = reachability(
+        plan, seen(records), claims.nulls_by_group(changed), {(one.claim, one.backbone) for one in late}
+    )
+    return reaches, [*(one.words for one in changed), *claims.never_declared(records, declaration, late)]
 
 
 def rows_words(plan: Plan) -> list[str]:

@@ -15,6 +15,7 @@ from orchestration.commands.waiting import PREPARING, doing
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import facts_where
 from orchestration.plan.plan import Facts, prepare
+from orchestration.study.names import listed, typed
 
 if TYPE_CHECKING:
     from orchestration.search.trials import Selection
@@ -56,7 +57,7 @@ def search(options: Namespace) -> int:
 def confirm(options: Namespace) -> int:
     """Run the best points and the arms they started from on fresh seeds and test data; report the differences."""
     from orchestration.report import forms
-    from orchestration.search.confirm import confirmation, not_repeated, optimism
+    from orchestration.search.confirm import confirmation, not_repeated, optimism, undeclared
     from orchestration.search.confirmed import keep_confirmed
     from orchestration.search.trials import searched
 
@@ -64,6 +65,11 @@ def confirm(options: Namespace) -> int:
     found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
     chosen = confirmation(study, found)
     say(*(f"{claim}: {why}" for claim, why in not_repeated(study, found).items()))
+    if names := undeclared(study, chosen, ledger):
+        say(
+            f"{listed(names)}: exploratory from here on, as the runs of a confirmation are seen; "
+            f"{typed('run', study.path)} first declares {'it' if len(names) == 1 else 'them'}"
+        )
     findings, whole = run_study(chosen, ledger)
     if whole:
         keep_confirmed(found, findings, ledger)

@@ -6,7 +6,7 @@ The computation uses the same interval as the verdict, which includes the varian
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,17 +60,23 @@ class Reach:
 
 
 def reachability(
-    plan: Plan, seen: Seen | None = None, withdrawn: Mapping[str | None, int] | None = None
+    plan: Plan,
+    seen: Seen | None = None,
+    withdrawn: Mapping[str | None, int] | None = None,
+    late: Collection[tuple[str, str | None]] = (),
 ) -> tuple[Reach, ...]:
     """One `Reach` for each claim (each part of a joint one) and backbone, at the most seeds the study allows.
 
     seen: finds what the ledger holds of a claim. withdrawn: further claims in the correction, as in `judge`.
+    late: the (claim, backbone) that are exploratory, and so corrected apart.
     """
-    judged = list(plan.study.claims)
-    size = dict(withdrawn or {})
-    for claim in judged:
-        size[claim.family] = size.get(claim.family, 0) + claim.nulls
-    return tuple(_reach(plan, part, size[claim.family], seen) for claim in judged for part in claim.parts)
+    from evaluators.significance.judge import group_of
+
+    judged = [(claim, group_of(claim, (claim.claim, claim.backbone) in late)) for claim in plan.study.claims]
+    size = {(False, group): nulls for group, nulls in (withdrawn or {}).items()}
+    for claim, group in judged:
+        size[group] = size.get(group, 0) + claim.nulls
+    return tuple(_reach(plan, part, size[group], seen) for claim, group in judged for part in claim.parts)
 
 
 def _reach(plan: Plan, claim: Claim, claims: int, seen: Seen | None) -> Reach:

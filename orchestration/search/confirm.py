@@ -16,11 +16,15 @@ from corpora.store.fields import changed, flat
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
 from evaluators.tasks.task import is_dev
 from orchestration.families.registry import family
+from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
 from orchestration.study.run import canonical
+from orchestration.verdicts.records import StudyRecords
+from orchestration.verdicts.seen import could_be_seen
 
 if TYPE_CHECKING:
+    from orchestration.ledger.ledger import Ledger
     from orchestration.search.trials import Searched, Trial
     from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
@@ -82,6 +86,16 @@ def not_repeated(study: Study, searches: Sequence[Searched]) -> dict[str, str]:
         for claim, stand_ins in _repetitions(study, backbone, points)
     }
     return {claim: why for claim, why in reasons.items() if why}
+
+
+def undeclared(study: Study, chosen: Study, ledger: Ledger) -> list[str]:
+    """The study's own claims that are not declared yet and that the runs of its confirmation will show."""
+    if ledger.declared(study.name) is not None:
+        return []
+    plan = planned(study, ledger)
+    records = StudyRecords(study, plan.runs, ledger, plan.finished)
+    shown = [claim for claim in study.compare if chosen.arms.keys() >= set(claim.arms)]
+    return [claim.claim for claim in shown if not could_be_seen(records, claim)]
 
 
 def _points(searches: Sequence[Searched]) -> dict[str, StandIn]:

@@ -118,6 +118,38 @@ def _exploratory(declaration: Declaration | None, records: StudyRecords, claim: 
     return declaration is not None or could_be_seen(records, claim)
 
 
+def late(records: StudyRecords, declaration: Declaration | None) -> list[Declared]:
+    """The study's claims, one per backbone, that are exploratory even once `declare` has been called.
+
+    declaration: from `declaration_of`.
+    """
+    study, own = records.study, records.ledger.declared(records.study.name)
+    return [
+        one
+        for claim in study.compare
+        for one in claim.each(study.backbones)
+        if _exploratory(declaration, records, one) and (own or could_be_seen(records, one))
+    ]
+
+
+def never_declared(
+    records: StudyRecords, declaration: Declaration | None, claims: Iterable[Declared]
+) -> list[str]:
+    """A line that names those of these late claims that were declared with no seeds or rows; none if all were."""
+    added = dict[str, None]()
+    for claim in claims:
+        declared = _declared_as(declaration, records, claim) if declaration else None
+        if declared is None or declared.get("seen"):
+            added[claim.claim] = None
+    if not added:
+        return []
+    were, them = ("was", "it") if len(added) == 1 else ("were", "them")
+    return [
+        f"{', '.join(added)} {were} not declared before the first run: exploratory, and corrected apart; a new "
+        f"study with fresh seeds would declare {them}"
+    ]
+
+
 def declaration_of(records: StudyRecords) -> Declaration | None:
     """The study's declaration, else the one that it inherits from other studies, else None."""
     own = records.ledger.declared(records.study.name)

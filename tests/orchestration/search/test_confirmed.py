@@ -18,11 +18,12 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import gather_facts
 from orchestration.reading.read_study import read_study
-from orchestration.search.confirm import confirmation
+from orchestration.search.confirm import confirmation, undeclared
 from orchestration.search.confirmed import confirmed_searches, keep_confirmed
 from orchestration.search.outcome import begin_again, keep_outcome
 from orchestration.search.trials import Selection, searched, selections
 from orchestration.study.run import Run
+from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from tests.results import finish
 from tests.searching import RATES
@@ -65,19 +66,40 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """A finished study, its search, and the runs of the confirmation, which nobody has asked for yet."""
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """The ledger of a study of which nothing has run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     (tmp_path / "train.py").write_text("")
     (tmp_path / "rates.yaml").write_text(STUDY)
-    study, ledger = read_study("rates.yaml"), Ledger(tmp_path / "ledger")
+    return Ledger(tmp_path / "ledger")
+
+
+@pytest.fixture
+def ledger(empty: Ledger) -> Ledger:
+    """A finished study, its search, and the runs of the confirmation, which nobody has asked for yet."""
+    study, ledger = read_study("rates.yaml"), empty
     found = searched(search(ledger, 0.05), ledger)
     for one in (study, confirmation(study, [found])):
         for run in planned(one, ledger).left:
             score(ledger, run, "scores/accuracy")
     return ledger
+
+
+def test_claims_that_a_confirmation_shows_before_they_are_declared_are_named(empty: Ledger) -> None:
+    study = read_study("rates.yaml")
+    chosen = confirmation(study, [searched(search(empty, 0.05), empty)])
+    runs = planned(study, empty).runs
+    assert undeclared(study, chosen, empty) == ["H1"]
+    declare(study, runs, empty)
+    assert undeclared(study, chosen, empty) == []
+
+
+def test_of_claims_that_are_seen_already_a_confirmation_shows_nothing_new(ledger: Ledger) -> None:
+    study = read_study("rates.yaml")
+    chosen = confirmation(study, [searched(search(ledger, 0.05), ledger)])
+    assert undeclared(study, chosen, ledger) == []
 
 
 def test_a_confirmation_is_told_wherever_a_study_is_looked_at(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from orchestration.commands import plan_words
 from orchestration.commands.plan_words import words_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, Plan, plan
@@ -32,6 +33,7 @@ from orchestration.verdicts.seen import could_be_seen
 from tests.named_study import finish, finished, write_study
 
 Study_ = dict[str, Any]
+NOT_DECLARED = "not declared before the first run: exploratory, and corrected apart"
 SAYS = declared._digests
 
 
@@ -123,7 +125,14 @@ def test_renaming_the_file_keeps_what_was_declared(path: Path, tmp_path: Path) -
 def test_another_claim_was_not_declared(
     path: Path, change: Callable[[Study_], object], expected: list[bool]
 ) -> None:
-    assert exploratory(judged(path, change)) == expected
+    found = judged(path, change)
+    assert exploratory(found) == expected
+    ledger = Ledger(path.parent / "ledger")
+    asked = replace(planned(read_study(path)), finished=ledger.entries())
+    reaches, notes = plan_words._reaches(asked, ledger)
+    assert [reach.claims for reach in reaches] == [one.verdict.family_size for one in found.findings]
+    late = ", ".join(one.verdict.claim for one in found.findings if one.verdict.exploratory)
+    assert [note.partition(" w")[0] for note in notes if NOT_DECLARED in note] == [late]
 
 
 def drop_the_second(study: Study_) -> None:
@@ -401,6 +410,7 @@ def test_what_another_study_declared_holds_beside_claims_of_which_nothing_is_see
 
     judged(path, ask_more, "second")
     study, ledger = read_study(path.with_name("second.yaml")), Ledger(path.parent / "ledger")
+    assert NOT_DECLARED not in words_of(replace(planned(study), finished=ledger.entries()), ledger)
     assert [claim["seen"] for claim in declare(study, runs_of(study), ledger).claims] == [False] * 4
     assert exploratory(judged(path, ask_more, "second"))[:3] == [False] * 3
 
