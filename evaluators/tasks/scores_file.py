@@ -45,7 +45,11 @@ def _task(name: str, metrics: Mapping[str, str], names: Mapping[str, str]) -> Ta
         name=name,
         metrics=larger,
         headline=next(iter(larger), ""),
-        benchmark=Benchmark(fingerprint=lambda: repr(declared), load=lambda: metrics),
+        benchmark=Benchmark(
+            fingerprint=lambda: repr(declared),
+            load=lambda: metrics,
+            fingerprint_of=lambda asked: repr([(one, how) for one, how in declared if names[one] in asked]),
+        ),
         texts=tuple,
         score=partial(_score, names),
         source="what the script wrote",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Generic, TypeVar
@@ -41,11 +41,13 @@ class Benchmark(Generic[Data]):
     """The data of a task.
 
     fingerprint: a fingerprint of its rows, which may read sources but builds nothing. load: returns the rows. Both
-    raise CorpusError, naming every place searched, if a source is missing.
+    raise CorpusError, naming every place searched, if a source is missing. fingerprint_of: a fingerprint of the
+    rows behind these metrics, if each metric has rows of its own.
     """
 
     fingerprint: Callable[[], str]
     load: Callable[[], Data]
+    fingerprint_of: Callable[[Collection[str]], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

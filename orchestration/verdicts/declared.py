@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from evaluators.significance.claims import ClaimSide, Joint, sides_of
 from orchestration.ledger.claims import Declaration
 from orchestration.study.run import canonical
-from orchestration.verdicts.declared_rows import on_other_rows, other_rows_in_words, rows_of, seen_there
+from orchestration.verdicts.declared_rows import (
+    digests_of_rows,
+    on_other_rows,
+    other_rows_in_words,
+    rows_of,
+    seen_there,
+)
 from orchestration.verdicts.declared_seeds import on_other_seeds, other_seeds_in_words, seeds_of
 from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.seen import could_be_seen
@@ -268,9 +274,9 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     found: list[Mapping[str, Any]] = []
     sources: dict[tuple[str, Any], Declaration] = {}  # study and group of the claims that were declared unseen
     for own in records.study.compare:
-        says, rows = [_digests(records, own, order) for order in (ANY, AS_GIVEN)], rows_of(records, own)["rows"]
+        says, rows = [_digests(records, own, order) for order in (ANY, AS_GIVEN)], digests_of_rows(records, own)
         made.update(map(canonical, says))
-        keys = dict.fromkeys(canonical([digests, rows]) for digests in says)
+        keys = dict.fromkeys(canonical([digests, digest]) for digests in says for digest in rows)
         known = [pair for key in keys for pair in others.get(key, ())]
         if known:  # prefer an unseen claim, and among those one with the study's seeds
             source, claim = min(known, key=lambda pair: (bool(pair[1].get("seen")), on_other_seeds(pair[1], now)))

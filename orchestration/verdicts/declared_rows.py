@@ -21,20 +21,45 @@ if TYPE_CHECKING:
 
 
 def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
-    """The fields declared with a claim: a digest of its rows, and the fingerprints of each arm and task."""
-    runs, tasks = _runs(records, claim), _tasks(records, claim)
-    trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
-    measured = {task: run.tasks[task] for run in runs for task in tasks if task in run.tasks}
-    rows = canonical([sorted(trained), sorted(set(measured.values()))])
-    return {
-        "rows": hashlib.sha256(rows).hexdigest()[:16],
-        "made_on": {"arms": {run.arm: run.corpus_fingerprint for run in runs}, "tasks": measured},
-    }
+    """The fields declared with a claim: a digest of its rows, and the fingerprints of each arm and task.
+
+    Of a file of scores these are the rows of the claim's own metrics: the study may read others from it later.
+    """
+    return _rows(records, claim, _measured(records, claim) | _measured_by_metric(records, claim))
+
+
+def digests_of_rows(records: StudyRecords, claim: Declared) -> tuple[str, str]:
+    """The digest of the claim's rows, and that of old ledgers, which counts all metrics of a file of scores."""
+    return rows_of(records, claim)["rows"], _rows(records, claim, _measured(records, claim))["rows"]
 
 
 def on_other_rows(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
     """Whether a claim was declared on other rows than the study has now; False for old ledgers without rows."""
-    return "made_on" in written and written["rows"] != rows_of(records, claim)["rows"]
+    return "made_on" in written and written["rows"] not in digests_of_rows(records, claim)
+
+
+def _rows(records: StudyRecords, claim: Declared, measured: Mapping[str, str]) -> dict[str, Any]:
+    runs = _runs(records, claim)
+    trained = {run.corpus_fingerprint for run in runs if run.seed is not None}
+    rows = canonical([sorted(trained), sorted(set(measured.values()))])
+    return {
+        "rows": hashlib.sha256(rows).hexdigest()[:16],
+        "made_on": {"arms": {run.arm: run.corpus_fingerprint for run in runs}, "tasks": dict(measured)},
+    }
+
+
+def _measured(records: StudyRecords, claim: Declared) -> dict[str, str]:
+    """Task -> its fingerprint in the runs."""
+    tasks = [task.name for task in measured_on(records, claim.resolved(records.study.figures))]
+    return {task: run.tasks[task] for run in _runs(records, claim) for task in tasks if task in run.tasks}
+
+
+def _measured_by_metric(records: StudyRecords, claim: Declared) -> dict[str, str]:
+    """Task -> the fingerprint of the claim's own metrics, for tasks whose metrics have rows of their own."""
+    resolved = claim.resolved(records.study.figures)
+    figures = {figure for part in resolved.parts for figure in records.study.figures_of(part.metric)}
+    tasks = measured_on(records, resolved)
+    return {task.name: of(figures) for task in tasks if (of := task.benchmark.fingerprint_of)}
 
 
 def seen_there(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
@@ -65,7 +90,3 @@ def other_rows_in_words(claims: Sequence[str]) -> str:
 def _runs(records: StudyRecords, claim: Declared) -> list[Run]:
     arms = set(claim.arms)
     return [run for (arm, _), runs in records.runs_of.items() if arm in arms for run in runs]
-
-
-def _tasks(records: StudyRecords, claim: Declared) -> list[str]:
-    return [task.name for task in measured_on(records, claim.resolved(records.study.figures))]

@@ -26,7 +26,9 @@ from orchestration.search.shown import summary
 from orchestration.search.trials import Searched, Selection, selections
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
+from orchestration.verdicts import declared_rows
 from orchestration.verdicts.declared import declare
+from orchestration.verdicts.find import find
 from search_spaces.space import default_point, grid, settings_at
 from tests.results import outcome
 from tests.tiny import tiny_backbone
@@ -220,6 +222,25 @@ def test_a_claim_on_a_metric_that_is_read_later_was_seen(place: Path) -> None:
     later = planned(place)
     assert not any(map(ledger.holds, later.runs))
     assert [claim["seen"] for claim in declare(later.study, later.runs, ledger).claims] == [True]
+
+
+@pytest.mark.parametrize("by_all_metrics", [False, True])  # the rows that ledgers of before have of a claim
+def test_a_claim_stays_declared_where_another_metric_is_read_later_and_not_where_its_own_is_read_otherwise(
+    place: Path, by_all_metrics: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, one = Ledger(place / "ledger"), ", loss: lower"
+    asked = planned(place, one, "")
+    with monkeypatch.context() as before:
+        if by_all_metrics:
+            before.setattr(declared_rows, "_measured_by_metric", lambda records, claim: {})
+        declare(asked.study, asked.runs, ledger)
+    carry_out(asked.runs, ledger)
+    found = []
+    for old, new in ((one, ""), ("", ""), ("accuracy: higher", "accuracy: lower")):
+        asked = planned(place, old, new)
+        carry_out(asked.runs, ledger)
+        found += [finding.verdict.exploratory for finding in find(asked.study, asked.runs, ledger).findings]
+    assert found == [False, by_all_metrics, True]
 
 
 @pytest.mark.parametrize(
