@@ -16,6 +16,7 @@ from trainers.encoders.marking import TAGS, add_tags, bare, mark, tokens_around
 from trainers.encoders.tokens import Tokens
 
 tokenizer = lru_cache(tokenizer_of)
+PREFIX = "left: "
 SAID = Occurrence("The jury said Friday naïve people", 9, 13, "say")
 LONG = Occurrence("the people from left to right say things that run and run again .", 30, 33, "say")
 
@@ -45,47 +46,50 @@ def text_of(kind: str, tokens: Tokens, among: np.ndarray | None = None) -> str:
     return "".join(words.split())
 
 
+@pytest.mark.parametrize("prefix", ["", PREFIX])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pieces_are_those_of_the_whole_text(kind: str):
+def test_pieces_are_those_of_the_whole_text(kind: str, prefix: str):
     """What fits is what the tokenizer gives for the marked sentence, and the span holds the tagged word."""
     marked = mark(SAID)
-    tokens = tokens_around(tokenizer(kind), [marked], max_length=128)
-    assert tokens.ids.tolist() == tokenizer(kind)(marked.text)["input_ids"]
+    tokens = tokens_around(tokenizer(kind), [marked], max_length=128, prefix=prefix)
+    assert tokens.ids.tolist() == tokenizer(kind)(prefix + marked.text)["input_ids"]
     assert tokens.truncated == 0
     assert tokens.read is not None
     assert text_of(kind, tokens, tokens.read) == "<t>said</t>"
-    target = tokens_around(tokenizer(kind), [bare(SAID)], max_length=128)
+    target = tokens_around(tokenizer(kind), [bare(SAID)], max_length=128, prefix=prefix)
     assert text_of(kind, target, target.read) == "said"
     assert text_of(kind, target, ~target.read if target.read is not None else None).lower() in (
-        "thejuryfridaynaïvepeople",
-        "thejuryfridaynaivepeople",
+        f"{prefix.strip()}thejuryfridaynaïvepeople",
+        f"{prefix.strip()}thejuryfridaynaivepeople",
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 12), st.integers(30, 60), st.booleans())
-def test_a_long_text_is_cut_around_its_span(kind: str, word: int, max_length: int, tagged: bool):
-    """The span and both special tokens stay; left keeps min(L, max(room // 2, room - R)), right what remains."""
+@given(st.integers(0, 12), st.integers(30, 60), st.booleans(), st.sampled_from(["", PREFIX]))
+def test_a_long_text_is_cut_around_its_span(kind: str, word: int, max_length: int, tagged: bool, prefix: str):
+    """Span, prefix and special tokens stay; left keeps min(L, max(room // 2, room - R)), right what remains."""
+    ahead = len(tokenizer(kind)(prefix.strip(), add_special_tokens=False)["input_ids"])
     words = LONG.text.split()
     start = len(" ".join(words[:word])) + (word > 0)
     occurrence = Occurrence(LONG.text, start, start + len(words[word]), words[word])
     spanned = (mark if tagged else bare)(occurrence)
-    whole = tokens_around(tokenizer(kind), [spanned], max_length=10_000)
-    tokens = tokens_around(tokenizer(kind), [spanned], max_length=max_length)
+    whole = tokens_around(tokenizer(kind), [spanned], max_length=10_000, prefix=prefix)
+    tokens = tokens_around(tokenizer(kind), [spanned], max_length=max_length, prefix=prefix)
     assert whole.read is not None
     assert tokens.read is not None
     assert tokens.ids[tokens.read].tolist() == whole.ids[whole.read].tolist()
     assert len(tokens.ids) == min(max_length, len(whole.ids))
     assert tokens.truncated == (len(whole.ids) > max_length)
-    assert (tokens.ids[0], tokens.ids[-1]) == (whole.ids[0], whole.ids[-1])
+    assert tokens.ids[-1] == whole.ids[-1]
+    assert tokens.ids[: 1 + ahead].tolist() == whole.ids[: 1 + ahead].tolist()
     first, last = np.flatnonzero(whole.read)[[0, -1]]
-    left, right = first - 1, len(whole.ids) - 2 - last
-    room = max_length - 2 - (last + 1 - first)
+    left, right = first - 1 - ahead, len(whole.ids) - 2 - last
+    room = max_length - 2 - ahead - (last + 1 - first)
     kept = min(left, max(room // 2, room - right))
-    assert np.flatnonzero(tokens.read)[0] == kept + 1
+    assert np.flatnonzero(tokens.read)[0] == 1 + ahead + kept
     inner = whole.ids[first - kept : last + 1 + min(right, room - kept)]
-    assert tokens.ids[1:-1].tolist() == inner.tolist()
+    assert tokens.ids[1 + ahead : -1].tolist() == inner.tolist()
 
 
 def test_a_target_that_cannot_fit_is_refused():
@@ -137,3 +141,5 @@ def test_added_tags_are_one_token_each_with_the_mean_of_their_pieces(kind: str):
     for tag in TAGS:
         assert len(pieces[tag]) > 1
         assert torch.allclose(table[own.convert_tokens_to_ids(tag)], before[pieces[tag]].mean(0), atol=1e-6)
+    words = tokens.ids[~np.isin(tokens.ids, own.convert_tokens_to_ids(list(TAGS)))]
+    assert words.tolist() == own(SAID.text)["input_ids"]  # no blank is left over beside a tag
