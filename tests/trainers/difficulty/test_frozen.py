@@ -52,7 +52,7 @@ class Remote:
 
     name: str = "letters"
     asked: list[int] = field(default_factory=list)
-    broken: bool = False
+    given: np.ndarray | None = None  # what it gives instead
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -60,9 +60,10 @@ class Remote:
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
         self.asked.append(len(sentences))
+        if self.given is not None:
+            return self.given
         counts = np.array([[text.count(letter) + 0.1 for letter in "abcdefghijklmnop"] for text in sentences])
-        x = (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
-        return 2 * x if self.broken else x
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
 
 def task(n: int = 24) -> PairTask:
@@ -131,9 +132,29 @@ def test_a_damaged_table_is_built_again(own_cache: Path) -> None:
     assert encoder.asked == [len(SENTENCES)]
 
 
-def test_vectors_must_have_unit_length() -> None:
-    with pytest.raises(ValueError, match="has length 2; expected 1"):
-        embed(Remote(broken=True), SENTENCES)
+UNIT = np.eye(len(SENTENCES), 8, dtype=np.float32)  # a vector of length 1 for each sentence
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (2 * UNIT, "sentence 0 has length 2; expected 1"),
+        (UNIT * np.float32([[1.0005], [1], [0.5], [1], [1], [1.1]]), "sentence 2 has length 0.5; expected 1"),
+        (np.where(UNIT[:, ::-1] > 0, np.nan, UNIT), "has length nan; expected 1"),
+        (UNIT[:-1], r"gave float32 \(5, 8\) for 6 sentences; expected float32 \(6, d\)"),
+        (UNIT[None], r"gave float32 \(1, 6, 8\) for 6 sentences"),
+        (UNIT.astype(np.float64), r"gave float64 \(6, 8\) for 6 sentences"),
+    ],
+)
+def test_what_is_no_table_of_unit_vectors_is_refused(rows: np.ndarray, said: str, own_cache: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        embed(Remote(given=rows), SENTENCES)
+    assert not list((own_cache / "embeddings").glob("*/emb.safetensors"))
+
+
+def test_vectors_as_half_precision_rounds_them_are_unit_vectors() -> None:
+    rows = UNIT * np.float32(1 + 2**-11)
+    assert np.array_equal(embed(Remote(given=rows), SENTENCES).x, rows)
 
 
 def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
