@@ -60,12 +60,28 @@ def test_the_packaged_encoder_is_found_under_both_names(nowhere: Path):
     assert resolve_backbone("sentence-transformers/all-MiniLM-L6-v2") == found
 
 
-def test_the_hub_cache_is_asked_before_the_hub(backbone: Path, nowhere: Path):
-    snapshot = nowhere / "hub" / "models--owner--name" / "snapshots" / "0123abc"
-    shutil.copytree(backbone, snapshot)
-    (snapshot.parents[1] / "refs").mkdir()
-    (snapshot.parents[1] / "refs" / "main").write_text("0123abc")
-    assert resolve_backbone("owner/name") == snapshot
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("owner/name", ["owner/name"]),
+        ("name", ["name"]),
+        ("name", ["sentence-transformers/name", "name"]),  # the first is taken: their models are named alone
+    ],
+)
+def test_the_hub_cache_is_asked_before_the_hub(backbone: Path, nowhere: Path, name: str, kept: list[str]):
+    for repository in kept:
+        home = nowhere / "hub" / f"models--{repository.replace('/', '--')}"
+        shutil.copytree(backbone, home / "snapshots" / "0123abc")
+        (home / "refs").mkdir()
+        (home / "refs" / "main").write_text("0123abc")
+    first = nowhere / "hub" / f"models--{kept[0].replace('/', '--')}" / "snapshots" / "0123abc"
+    assert resolve_backbone(name) == first
+    (first / "model.safetensors").unlink()
+    if len(kept) > 1:  # what cannot be used is passed over
+        assert resolve_backbone(name) == nowhere / "hub" / f"models--{kept[1]}" / "snapshots" / "0123abc"
+    else:
+        with pytest.raises(BackboneError, match=r"hub cache: .* has no model\.safetensors"):
+            resolve_backbone(name)
 
 
 def test_what_is_nowhere_is_one_message_with_every_place(nowhere: Path):
@@ -82,6 +98,9 @@ def test_what_is_nowhere_is_one_message_with_every_place(nowhere: Path):
     ):
         assert part in message
     assert "hf download owner/name --local-dir backbones/owner--name" in message
+    with pytest.raises(BackboneError) as raised:
+        resolve_backbone("owner/name", fetch=False)
+    assert "  hub: " not in str(raised.value)
 
 
 def test_pickled_weights_are_refused(backbone: Path, nowhere: Path):
