@@ -59,8 +59,9 @@ def trained(outcome: Trained | Exception) -> Trained:
     ids=["plain", "negatives", "supervised", "gated"],
 )
 def test_each_is_trained_as_it_is_alone(backbone: Path, changed: dict[str, object]) -> None:
+    """Also beside a plain one, which runs fewer passes and reads the last layer alone."""
     settings = replace(SETTINGS, **changed)
-    arms = [(settings, 0), (replace(settings, temperature=0.1), 0), (settings, 3)]
+    arms = [(settings, 0), (replace(SETTINGS, temperature=0.1), 0), (settings, 3)]
     for (own, seed), outcome in zip(arms, stacked(arms, backbone), strict=True):
         (encoder, curve), (alone, expected) = trained(outcome), fit(own, backbone, CORPUS, seed, World())
         assert curve[0].terms == pytest.approx(expected[0].terms, rel=1e-6)
