@@ -49,7 +49,7 @@ def with_bf16_copies(encode: Callable[..., Tensor], copies: Sequence[Bf16Copy]) 
 @contextmanager
 def _in_place(copies: Sequence[Bf16Copy]) -> Iterator[None]:
     counts = [len(copy.weights) for copy in copies]
-    tensors = _ToBf16.apply(counts, *(weight for copy in copies for weight in copy.weights)) if copies else ()
+    tensors = _ToBf16.apply(counts, *(weight for copy in copies for weight in copy.weights))
     for copy, tensor in zip(copies, tensors, strict=True):
         copy.module.__dict__[copy.name] = tensor
     try:

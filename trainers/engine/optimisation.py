@@ -74,7 +74,7 @@ def schedule(step: int, *, steps: int, warmup: int) -> float:
     """
     if step < warmup:
         return (step + 1) / warmup
-    return max(0.0, (steps - step) / max(1, steps - warmup))
+    return (steps - step) / max(1, steps - warmup)
 
 
 def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) -> None:

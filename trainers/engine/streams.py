@@ -48,7 +48,7 @@ def seeded(own_seeds: Mapping[str, int]) -> Iterator[None]:
 
 def number(seed: int, *name: object) -> int:
     """The 64-bit seed of a stream: blake2b of the run's seed and the name, the same on every machine."""
-    stream = _STREAM_OF_WORD.get(str(name[0]).partition("/")[0], "") if name else ""
+    stream = _STREAM_OF_WORD.get(str(name[0]).partition("/")[0], "")
     return keyed(_own_seeds.get(stream, seed), *name)
 
 

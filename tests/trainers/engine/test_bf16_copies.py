@@ -61,6 +61,29 @@ def test_a_training_is_the_one_of_autocast_alone(
     assert all(torch.equal(one, other) for one, other in zip(weights, weights_alone, strict=True))
 
 
+def test_gradients_are_those_of_autocast_and_a_layer_that_is_not_read_has_none() -> None:
+    """Else weight decay would reach it. The layers have no biases; of the middle ones one is read, and one is frozen."""
+
+    def gradients(copied: bool) -> list[torch.Tensor | None]:
+        torch.manual_seed(0)
+        layers = nn.ModuleList(nn.Linear(6, 6, bias=False) for _ in range(4))
+        layers[2].requires_grad_(False)
+        copies = [copy for layer in layers for copy in bf16_copies(layer)]
+
+        def read(rows: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", torch.bfloat16):
+                return layers[3](layers[2](layers[0](rows)))
+
+        rows = torch.randn(5, 6)
+        (with_bf16_copies(read, copies) if copied else read)(rows).float().square().sum().backward()
+        return [parameter.grad for parameter in layers.parameters()]
+
+    of_copies, of_autocast = gradients(True), gradients(False)
+    assert [one is None for one in of_copies] == [False, True, True, False]
+    for one, other in zip(of_copies, of_autocast, strict=True):
+        assert one is other is None or torch.equal(one, other)
+
+
 def test_parameters_are_there_again_and_what_is_frozen_is_not_copied() -> None:
     layer = nn.Linear(4, 4)
     layer.bias.requires_grad_(False)
@@ -74,3 +97,5 @@ def test_parameters_are_there_again_and_what_is_frozen_is_not_copied() -> None:
         with_bf16_copies(seen, bf16_copies(layer))(torch.ones(2, 4))
     assert isinstance(layer.weight, nn.Parameter)
     assert "weight" not in vars(layer)
+    layer.weight.requires_grad_(False)
+    assert with_bf16_copies(layer, bf16_copies(layer))(torch.ones(2, 4)).dtype is torch.float32

@@ -226,6 +226,7 @@ def test_a_term_without_gradient_is_told_and_not_minimised():
 
 def test_rates_by_depth_and_who_is_decayed():
     model = Net()
+    model.head.bias.requires_grad_(False)
     groups = parameter_groups(
         model, depth=2, learning_rate=1.0, layer_decay=0.5, weight_decay=0.1, readout_multiplier=30.0
     )
@@ -242,7 +243,7 @@ def test_rates_by_depth_and_who_is_decayed():
         "top, not decayed": (1.0, 0.0),
     }
     held = [parameter for group in groups for parameter in group["params"]]
-    assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+    assert sorted(map(id, held)) == sorted(id(one) for one in model.parameters() if one is not model.head.bias)
 
 
 @pytest.mark.parametrize(
@@ -335,6 +336,8 @@ def test_schedule_rises_to_one_and_falls_towards_zero():
     shares = [schedule(step, steps=10, warmup=4) for step in range(11)]
     assert shares == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0])
     assert schedule(0, steps=5, warmup=0) == 1
+    assert [schedule(step, steps=3, warmup=2) for step in range(4)] == [0.5, 1, 1, 0]
+    assert [schedule(step, steps=2, warmup=2) for step in range(3)] == [0.5, 1, 0]  # the last is asked for too
 
 
 WAITS = {"item", "tolist", "cpu", "numpy", "nonzero", "masked_select", "is_nonzero", "tensor"}

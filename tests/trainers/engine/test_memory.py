@@ -25,3 +25,5 @@ def test_a_second_tensor_takes_the_place_of_the_first_until_training_ends() -> N
         faults(64)
         assert faults(32) < 32 * 256 / 4  # of its pages; all, were they the system's
     assert faults(64) > 0
+    assert faults(48) >= 48 / 2  # what is large is the system's again, in its largest pages of 2 MB at least
+    assert faults(40) >= 40 / 2

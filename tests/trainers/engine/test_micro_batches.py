@@ -365,6 +365,20 @@ def test_a_card_without_room_for_the_optimisers_state_says_so(
         trained(backbone, 24, MicroBatch(None, auto=True))
 
 
+def test_an_error_that_is_no_lack_of_memory_is_told_as_it_is() -> None:
+    """And met once: no smaller part would help."""
+    tried: list[int | None] = []
+    micro = MicroBatch(None, auto=True)
+
+    def work() -> None:
+        tried.append(micro.size)
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match=r"^mat1 and mat2"):
+        within_memory(work, lambda: None, micro, 8, World())
+    assert tried == [None]
+
+
 def test_what_a_world_cannot_do_is_refused() -> None:
     assert not MicroBatch.of(None, World(zero_stage=3)).divides
     assert MicroBatch.of(8, World(size=2, zero_stage=2)) == MicroBatch(8, auto=False)

@@ -123,6 +123,26 @@ def test_a_table_that_learns_as_weights_too_has_a_dense_gradient_of_its_own() ->
     assert whole == [MANY] * 7
 
 
+def test_a_table_of_which_a_step_reads_nothing_is_left_as_it_is() -> None:
+    """Not even decayed, as torch has it."""
+
+    class Two(Words):
+        def __init__(self) -> None:
+            super().__init__()
+            self.others = nn.Embedding(MANY, WIDTH)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return super().forward(ids) + (self.others(ids).mean() if bool(ids.min() >= 80) else 0.0)
+
+    model, seen = Two(), []
+    with heard(lambda _: seen.append(model.others.weight.detach().clone())):
+        trained(model=model)
+    moved = [
+        not torch.equal(one, other) for one, other in zip(seen, [*seen[1:], model.others.weight], strict=True)
+    ]
+    assert moved == [False, False, True, False, False, True, False]
+
+
 def test_frozen_and_small_tables_are_left_alone() -> None:
     model = Words()
     model.embeddings.requires_grad_(False)

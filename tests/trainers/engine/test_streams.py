@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.engine.streams import number, numpy_stream, seeded, torch_stream
+from trainers.engine.streams import STREAMS, draw_linear, number, numpy_stream, seeded, torch_stream
 
 
 def test_a_stream_is_the_hash_of_its_name():
@@ -48,6 +48,9 @@ def test_a_stream_may_have_a_seed_of_its_own():
     assert [one == other for one, other in zip(as_they_are, changed, strict=True)] == [False, True, False, True]
     assert changed[0] == number(7, "data", 3)
     assert changed[2] == number(8, "dropout/san", 3)
+    assert [number(0, name, 3) for name in ("data", "init", "dropout/san", "others")] == as_they_are
+    with seeded(dict.fromkeys(STREAMS, 9)):
+        assert number(0, "process") == number(9, "process")
 
 
 def test_a_run_given_up_does_not_end_the_streams_of_the_next():
@@ -57,3 +60,13 @@ def test_a_run_given_up_does_not_end_the_streams_of_the_next():
         given_up.__exit__(None, None, None)
         inside = number(0, "data")
     assert inside == number(8, "data")
+
+
+def test_a_layer_is_drawn_as_torch_draws_one_and_from_its_stream_alone():
+    layer, others = torch.nn.Linear(9, 5), torch.nn.Linear(9, 5)
+    draw_linear(layer, torch_stream(3, "init", "head"))
+    with torch.random.fork_rng():
+        torch.manual_seed(number(3, "init", "head"))
+        others.reset_parameters()
+    assert torch.equal(layer.weight, others.weight)
+    assert torch.equal(layer.bias, others.bias)
