@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from evaluators.metrics.scores import Score
+from orchestration.lanes.checkpoints import private, scratch_of
 from orchestration.lanes.events import Event, RunFinished, RunStarted
 from orchestration.lanes.lane import Lane, Lease
 from orchestration.lanes.pooled.desk import Desk
@@ -79,7 +81,8 @@ def test_checkpoints_reach_the_next_attempt_on_another_machine(
     state = lane(url, counts, monkeypatch, tmp_path / "one").work(
         Lease(job=Job(runs=(run,)), attempts={run.id: 1})
     )
-    assert (first, state.problem is not None) == (1, True)
+    assert state.problem is not None
+    assert (first, state.problem.message) == (1, "MemoryError:")
     assert open_storage(url).children(f".scratch/{run.id}") == ["1-3"]  # the newest alone
 
     second = ledger.lease(run.id)
@@ -153,6 +156,53 @@ def test_a_checkpoint_that_cannot_be_copied_costs_nothing_else(
     state = lane(url, once, monkeypatch, tmp_path / "one").work(Lease(job=Job(runs=(run,)), attempts={run.id: 1}))
     assert state.problem is None
     assert "on this machine alone: [Errno 5] the store is away" in caplog.text
+
+
+def test_of_the_folders_of_a_run_its_newest_attempt_has_one_and_it_begins_with_what_the_ledger_holds(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lanes that were killed have left theirs, one of them by the number that is in use again; others' runs stay."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ledger, run = Ledger(url), make_run()
+    left = [private(ledger, run.id, attempt) for attempt in (1, 2, 3)]
+    others = [private(ledger, make_run(1).id, 1), private(Ledger(f"{url}/other"), run.id, 1)]
+    for folder in (*left, *others):
+        folder.mkdir()
+        (folder / "step-9").touch()
+    with scratch_of(ledger, run.id, 3) as (scratch, _):
+        assert scratch == left[2]
+        assert [*scratch.iterdir()] == []
+        assert {*scratch.parent.iterdir()} == {scratch, *others}
+        assert scratch.parent.stat().st_mode & 0o777 == 0o700
+    assert {*scratch.parent.iterdir()} == {*others}
+
+
+def _linked(place: Path) -> None:
+    (place.parent / "theirs").mkdir()
+    place.symlink_to(place.parent / "theirs")
+
+
+def _of_another_user(place: Path) -> None:
+    if os.getuid():
+        pytest.skip("root alone gives a folder away")
+    place.mkdir()
+    os.chown(place, 12345, -1)
+
+
+@pytest.mark.parametrize("taken", [Path.touch, _linked, _of_another_user])
+def test_checkpoints_are_not_written_where_somebody_else_may_have_laid_a_place_for_them(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine = private(Ledger(url), make_run().id, 1).parent
+    assert mine.is_relative_to(tmp_path)
+    mine.chmod(0o755)
+    private(Ledger(url), make_run().id, 1)
+    assert mine.stat().st_mode & 0o777 == 0o700
+    mine.rmdir()
+    taken(mine)
+    with pytest.raises(StudyError, match=rf"{mine}: somebody else's, or no folder\n  accepted: none, or TMPDIR"):
+        private(Ledger(url), make_run().id, 1)
 
 
 # The driver's desk

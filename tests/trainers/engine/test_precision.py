@@ -65,7 +65,7 @@ def test_an_arm_processor_lists_no_flags(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_gpu_is_planned_in_bf16_and_looked_at_where_the_run_is(
     seen: bool, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: seen)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation or seen)
     assert best_precision("cuda") == "bf16"
     require("fp32", "cuda:0")
     require("bf16", "cpu")  # a CPU that is asked for it emulates it, as was asked
