@@ -93,8 +93,10 @@ def write_shards(
 
         room = runs_that_fit(share)
         if room < 1:
-            wanted = f"{share.cpus} CPUs" + (f" and {share.gpus:g} GPUs" if share.gpus else "")
-            raise StudyError(f"a worker needs {wanted}, and Ray has no such room\n  accepted: a smaller share")
+            raise StudyError(
+                f"a worker needs {share.words}, and Ray has no such room\n"
+                f"  accepted: fewer `--gpus`, or a cluster with as much"
+            )
         context = DataContext.get_current()
         context.enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)

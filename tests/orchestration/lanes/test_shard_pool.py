@@ -126,8 +126,10 @@ def test_how_far_all_shards_are_is_heard_while_they_are_written(tmp_path, monkey
 
 
 def test_more_than_there_is():
-    with pytest.raises(StudyError, match="a worker needs 900 CPUs"):
-        write_shards([0], lambda: lambda shard, count: None, share=RunShare(cpus=900))
+    with pytest.raises(
+        StudyError, match=r"needs 1 CPU and 2 GPUs, and Ray has no such room\n  accepted: fewer `--gpus`"
+    ):
+        write_shards([0], lambda: lambda shard, count: None, share=RunShare(cpus=1, gpus=2))
 
 
 def test_the_command(order, tmp_path, monkeypatch, capsys):
