@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -23,7 +21,6 @@ import psutil
 import pytest
 
 from evaluators.metrics.scores import Score
-from orchestration.lanes.checkpoints import private
 from orchestration.lanes.events import (
     Event,
     Outcome,
@@ -508,23 +505,3 @@ def test_a_lane_that_is_kept_for_later_gives_its_core_to_groups(
         for runs in ([untrained, first], [another], [second]):
             outcome = lanes.run([Job(runs=(run,)) for run in runs], more=True)
             assert set(outcome.finished) == {run.id for run in runs}
-
-
-def test_checkpoints_of_remote_ledgers_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ours, theirs = Ledger("memory://ours"), Ledger("memory://theirs")
-    first, other = (private(ledger, "0123456789abcdef", 1) for ledger in (ours, theirs))
-    first.mkdir()
-    other.mkdir()
-    assert first.parent.stat().st_mode & 0o777 == 0o700
-    second = private(ours, "0123456789abcdef", 2)
-    assert (first.exists(), other.exists()) == (False, True)
-    assert second.parent == first.parent
-    with monkeypatch.context() as elsewhere:  # a machine that shares the place
-        elsewhere.setattr(platform, "node", lambda: "another")
-        assert private(ours, "0123456789abcdef", 2) != second
-
-    first.parent.rename(tmp_path / "elsewhere")
-    first.parent.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StudyError, match="somebody else's, or no folder\n  accepted: "):
-        private(ours, "0123456789abcdef", 3)

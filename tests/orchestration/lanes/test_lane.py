@@ -13,12 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from orchestration.lanes.bodies import Problem, metered, problem, with_models
 from orchestration.lanes.cluster import started_in
-from orchestration.lanes.lane import Lease
+from orchestration.lanes.lane import Lease, execute
 from orchestration.lanes.pooled.slots import start
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
@@ -31,6 +32,7 @@ from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter, part_of
 from trainers.engine.world import World
+from trainers.errors import TrainerError
 
 
 def raised(error: Exception) -> None:
@@ -81,6 +83,14 @@ def test_other_errors_may_pass(act: Callable[[], Any]) -> None:
     found = met(act)
     assert not found.final
     assert "\n" not in found.message
+
+
+def test_a_card_that_would_emulate_a_run_s_precision_is_refused_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
+    with pytest.raises(TrainerError, match=r"resources\.precision: bf16, which the GPU cuda:0 does not multiply"):
+        next(execute(Job(runs=(make_run("B1", 0),)), World(device="cuda:0", precision="bf16")))
 
 
 def test_what_was_trained_at_once_shares_its_cost() -> None:
@@ -258,6 +268,7 @@ def test_a_lane_does_not_collect_again_over_what_its_first_job_left(tmp_path: Pa
 
     ledger = Ledger(tmp_path)
     lane = lane_here(body, str(tmp_path), models=False)
+    assert gc.isenabled()
     for seed in range(3):
         run = make_run("B1", seed)
         state = lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: ledger.lease(run.id)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -169,6 +170,9 @@ def test_of_the_folders_of_a_run_its_newest_attempt_has_one_and_it_begins_with_w
     for folder in (*left, *others):
         folder.mkdir()
         (folder / "step-9").touch()
+    with monkeypatch.context() as elsewhere:  # a machine that shares the place for temporary files
+        elsewhere.setattr(platform, "node", lambda: "another")
+        assert private(ledger, run.id, 3) != left[2]
     with scratch_of(ledger, run.id, 3) as (scratch, _):
         assert scratch == left[2]
         assert [*scratch.iterdir()] == []
