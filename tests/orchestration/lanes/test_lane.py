@@ -19,7 +19,7 @@ from corpora.store.errors import CorpusError
 from evaluators.metrics.scores import Score
 from orchestration.lanes.bodies import Problem, metered, problem, with_models
 from orchestration.lanes.cluster import started_in
-from orchestration.lanes.lane import Lease, execute
+from orchestration.lanes.lane import LaneState, Lease, execute
 from orchestration.lanes.pooled.slots import start
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
@@ -31,7 +31,7 @@ from tests.results import finish, results
 from trainers.concept.settings import Settings
 from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.engine.meter import Meter, part_of
-from trainers.engine.world import World
+from trainers.engine.world import Progress, World
 from trainers.errors import TrainerError
 
 
@@ -91,6 +91,64 @@ def test_a_card_that_would_emulate_a_run_s_precision_is_refused_before_it_begins
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
     with pytest.raises(TrainerError, match=r"resources\.precision: bf16, which the GPU cuda:0 does not multiply"):
         next(execute(Job(runs=(make_run("B1", 0),)), World(device="cuda:0", precision="bf16")))
+
+
+def test_a_body_is_handed_the_world_of_its_run_and_of_its_lane(tmp_path: Path) -> None:
+    """What it reports is seen, whoever asks it to stop is heard, and a run that nobody wants any more ends."""
+    ledger, seen = Ledger(tmp_path), list[LaneState]()
+    run = replace(make_run("B1", 0), precision="bf16", zero_stage=1, look_at=(2,))
+    told = [Progress(step=step, steps=9, loss=1.0) for step in range(1, 5)]
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        assert (world.device, world.precision, world.zero_stage) == ("cpu", "bf16", 1)
+        assert (world.threads, world.checkpoint_every) == (3, 7)
+        for progress in told[:3]:
+            world.report(progress)
+        seen.append(lane.state())
+        assert not world.stopping()
+        lane.stop()
+        assert world.stopping()
+        lane.drop(make_run("B1", 1).id)
+        world.report(told[3])
+        lane.drop(run.id)
+        world.report(told[0])
+        yield from results(run)
+
+    lane = lane_here(body, ledger.url, threads=3, checkpoint_every=7)
+    final = lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: ledger.lease(run.id)}))
+    assert (seen[0].moving, seen[0].looks) == ((run.id, told[2]), (told[1],))
+    assert (final.moving, final.problem, final.dropped) == ((run.id, told[3]), None, True)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_runs_of_one_job_keep_checkpoints_if_each_is_a_model_of_its_own(tmp_path: Path, stacked: bool) -> None:
+    """One by one in a stack; runs that train as one model have none."""
+    ledger, runs = (
+        Ledger(tmp_path),
+        [replace(make_run("B1", seed), stacked=stacked, tasks={}) for seed in range(2)],
+    )
+    scratches: list[Path | None] = []
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        assert world.scratch is None
+        scratches.extend(world.for_run(run.id).scratch for run in job.runs)
+        for run in job.runs:
+            yield from results(run)
+
+    lease = Lease(job=Job(runs=tuple(runs)), attempts={run.id: ledger.lease(run.id) for run in runs})
+    assert lane_here(body, ledger.url).work(lease).problem is None
+    expected = [ledger.scratch(run.id, 1) for run in runs]
+    assert scratches == (expected if stacked else [None, None])
+
+
+@pytest.mark.parametrize("models", [False, True])
+def test_a_lane_keeps_models_where_they_are_asked_for(tmp_path: Path, models: bool) -> None:
+    """Those of a search would fill a disk."""
+    ledger, run = Ledger(tmp_path), replace(make_run("B1", 0), tasks={})
+    lane = lane_here(lambda job, world: results(run, save_model=write_model), ledger.url, models=models)
+    lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: ledger.lease(run.id)}))
+    assert ledger.commit(run.id, 1)
+    assert (tmp_path / run.id / "model").exists() == models
 
 
 def test_what_was_trained_at_once_shares_its_cost() -> None:

@@ -106,7 +106,7 @@ def test_what_is_first_read_without_a_gradient_has_its_gradients_counted_when_it
 
 
 def bert(trained: str, attention: str) -> Any:
-    """Two layers of width 8 with two heads; trained: this projection of the second layer alone, "" for all."""
+    """Two layers of width 8 with two heads; trained: this part of a layer alone, "" for all."""
     from transformers import BertConfig, BertModel
 
     from trainers.encoders import packing
@@ -117,11 +117,13 @@ def bert(trained: str, attention: str) -> Any:
     model = BertModel(config, add_pooling_layer=False)
     if trained:
         model.requires_grad_(False)
-        getattr(model.encoder.layer[1].attention.self, trained).requires_grad_(True)
+        model.get_submodule(f"encoder.layer.{trained}").requires_grad_(True)
     return model
 
 
-@pytest.mark.parametrize("trained", ["", "query", "key", "value"])
+@pytest.mark.parametrize(
+    "trained", ["", *(f"1.attention.self.{name}" for name in ("query", "key", "value")), "0.output"]
+)
 @pytest.mark.parametrize("attention", ["eager", "semray_packed"])
 def test_a_transformer_is_counted_as_torch_counts_it(attention: str, trained: str) -> None:
     """torch's own counter hears every product of matrices. Two texts of 5 and 3 tokens, in one rectangle."""
