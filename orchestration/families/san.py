@@ -74,7 +74,7 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
             continue
         with of_arm(name):
             check_set(arm, corpus, study.resources.workers_per_run)
-        if arm.host != "rlrd" or arm.rl_update == "fixed":
+        if not arm.policies_learn:
             continue
         if study.resources.deepspeed.zero_stage > 2:
             raise ValueError(

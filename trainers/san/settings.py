@@ -120,7 +120,7 @@ class Settings:
             )
         if wanted and len(set(self.teachers)) < len(self.teachers):
             raise ValueError(f"train.teachers = {list(self.teachers)!r}\n  accepted: each teacher once")
-        if self.host == "rlrd" and self.rl_update != "fixed" and self.micro_batch == "auto":
+        if self.policies_learn and self.micro_batch == "auto":
             raise ValueError(
                 "train.micro_batch = 'auto'\n  accepted: a number, since policies learn from a step once; "
                 "auto with rl_update fixed, or another host"
@@ -166,6 +166,11 @@ class Settings:
         return self.consistency or ("js" if self.conform == "paper" else "entropy")
 
     @property
+    def policies_learn(self) -> bool:
+        """True if RLRD's policies weigh the teachers."""
+        return self.host == "rlrd" and self.rl_update != "fixed"
+
+    @property
     def fewest_to_learn(self) -> int:
         """The smallest `rl_every` with which policies learn: in the authors' code a window's first step is lost,
         and in PPO its last step has no advantage."""
@@ -205,7 +210,7 @@ def defining(settings: Settings) -> dict[str, Any]:
         kept = {name: kept[name] for name in UNTRAINED} | {"max_length": settings.reads_at}
         return kept | ({"host": "prompted", "readout": "mask"} if prompted else {})
     kept |= {"dedup_in_batch": settings.dedup, "consistency": settings.consistent}
-    if settings.host == "rlrd" and settings.rl_update != "fixed":
+    if settings.policies_learn:
         kept |= BESIDE_POLICIES
     if settings.host == "rlrd" and settings.conform == "authors" and settings.rl_update == "ppo":
         kept |= AS_CODED
@@ -240,22 +245,21 @@ def _unread(settings: Settings) -> frozenset[str]:
 def _idle(settings: Settings) -> set[str]:
     """The fields that this arm does not use, but that older ids contain: they enter the identity as defaults."""
     idle = set()
-    policies = settings.host == "rlrd" and settings.rl_update != "fixed"
     order_alone = settings.rank_loss == "listmle"  # of a teacher's list, which no temperature changes
-    unread_tau = order_alone and not policies
+    unread_tau = order_alone and not settings.policies_learn
     usual_tau = settings.teacher_tau == replace(settings, rank_teacher_tau=None).teacher_tau
     if order_alone:
         idle.add("tau3")
     if unread_tau or usual_tau:
         idle.add("rank_teacher_tau")
-    if settings.host == "rankcse" and len(settings.teachers) == 1:
+    if len(settings.teachers) == 1:
         idle.add("rank_mix")
-    if settings.host == "rankcse" and settings.consistent == "off":
+    if settings.consistent == "off":
         idle.add("consistency_weight")
-    if not order_alone and not policies:
+    if not order_alone and not settings.policies_learn:
         idle.add("conform")  # of lists it decides listmle's logarithm alone, and the rest is written out
     if settings.host == "rlrd" and (unread_tau or not usual_tau):
         idle.add("rank_tau")  # the student's is tau1
-    if settings.host == "rlrd" and settings.rl_update == "reinforce":
+    if settings.rl_update == "reinforce":
         idle.add("rl_epochs")  # one step
     return idle

@@ -41,8 +41,7 @@ class Student(nn.Module):
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
         self.by_text = ByText(encoder) if fused else None
         self.second = SecondStream(encoder) if encoder.packed and not fused else None
-        learns = settings.host == "rlrd" and settings.rl_update != "fixed"
-        self.mixture = Mixture(settings, encoder.width, seed) if learns else None
+        self.mixture = Mixture(settings, encoder.width, seed) if settings.policies_learn else None
 
     def forward(self, views: Tokens, apart: Tokens | None, stream: int) -> Tensor:
         """views at p1, then `apart` at p2, in the order given. -> (V + A, H)."""

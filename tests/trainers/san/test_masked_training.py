@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer, DistilBertConfig, DistilBertForMaskedLM
 
 from corpora.san.lexicon import resolver
 from tests.modes import kept_from_others
 from tests.tiny import WORDS, tiny_backbone
+from tests.trainers.masked_lm import masked_lm
+from tests.trainers.tokenizers_of_every_kind import tokenizer_of
 from trainers.encoders.backbones import BackboneError
 from trainers.encoders.masked_lm import load_masked_lm
 from trainers.encoders.tokens import tokenise
@@ -200,8 +203,32 @@ def test_an_id_is_of_all_that_changes_the_weights() -> None:
     assert len(ids) == 16
 
 
+def test_a_head_that_a_backbone_has_is_trained_further(tmp_path: Path) -> None:
+    """It is not drawn anew: at rates of almost nothing it stays what it was."""
+    backbone = masked_lm(tmp_path / "bert", "bert")
+    settings = MaskedSettings(steps=1, batch_size=16, learning_rate=1e-9, head_rate=1e-9)
+    train(settings, str(backbone), SENTENCES, tmp_path / "out", World())
+    before, after = (load_masked_lm(folder)[0].state_dict() for folder in (backbone, tmp_path / "out"))
+    assert any(name.startswith("cls") for name in before)
+    assert all(torch.allclose(after[name], value, atol=1e-7) for name, value in before.items())
+
+
 def test_a_backbone_that_fills_no_masks(tmp_path: Path) -> None:
     with pytest.raises(BackboneError, match="no such folder"):
         train(SETTINGS, str(tmp_path / "missing"), SENTENCES, tmp_path / "out", World())
     with pytest.raises(ValueError, match=r"--sentences: 1 of them"):
         train(SETTINGS, str(tiny_backbone(tmp_path / "tiny")), SENTENCES[:1], tmp_path / "out", World())
+    tokenizer_of("bpe-untrimmed").save_pretrained(masked_lm(tmp_path / "maskless", "bert"))
+    elsewhere = masked_lm(tmp_path / "elsewhere", "bert")
+    shape = DistilBertConfig(vocab_size=400, dim=32, hidden_dim=64, n_layers=1, n_heads=4)
+    DistilBertForMaskedLM(shape).save_pretrained(elsewhere)
+    weights = masked_lm(tmp_path / "part", "bert") / "model.safetensors"
+    save_file({name: one for name, one in load_file(weights).items() if "layer.1" not in name}, weights)
+    for folder, says in (
+        ("maskless", "its tokenizer has no mask token"),
+        ("elsewhere", "a DistilBertForMaskedLM, whose head is not where"),
+        ("part", r".*part lacks bert\.encoder\.layer\.1\..*\n  accepted: a whole backbone"),
+    ):
+        with pytest.raises(BackboneError, match=rf"--backbone .*{folder}: {says}"):
+            train(SETTINGS, str(tmp_path / folder), SENTENCES, tmp_path / "out", World())
+        assert not (tmp_path / "out").exists()

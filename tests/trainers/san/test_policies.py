@@ -176,6 +176,7 @@ def bid(mixture: Mixture, step: int) -> float:
 def test_policies_move_after_every_sixth_step_and_forget(changes):
     torch.manual_seed(3)
     mixture = Mixture(replace(SETTINGS, **changes), 8, 0)
+    assert not any(parameter.requires_grad for parameter in mixture.parameters())
     first = {name: value.clone() for name, value in mixture.policies.state_dict().items()}
     shares = [bid(mixture, step) for step in range(5)]
     assert all(torch.equal(value, first[name]) for name, value in mixture.policies.state_dict().items())

@@ -32,6 +32,7 @@ AS_CODED = {"conform": "authors", "dedup_in_batch": False, "consistency": "entro
         ("teachers", {"host": "rankcse", "teachers": ("a", "b", "c")}),
         ("teachers", {"host": "rankcse", "teachers": ("a", "a")}),
         ("teachers", {"host": "rlrd", "teachers": ("a", "a")}),
+        ("micro_batch", {"host": "rlrd", "teachers": TEACHERS, "micro_batch": "auto"}),
     ],
 )
 def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, Any]):
@@ -50,6 +51,7 @@ def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, An
         ({"san": "hard", "negatives": "s"}, {"san": "hard", "negatives": "s", "tau2": 0.9}),
         ({"train": False}, {"train": False, "host": "rankcse", "learning_rate": 1.0}),
         ({"train": False, "host": "sncse"}, {"train": False, "host": "rlrd", "readout": "mean"}),
+        ({"host": "sncse"}, {"host": "sncse", "readout": "mean"}),
         ({"san": "hince", "column": "soft"}, {"san": "hince", "column": "soft", "negatives": "s"}),
         (
             {"host": "rlrd", "teachers": TEACHERS, "rl_update": "fixed"},
@@ -121,6 +123,8 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {"p2_of": "second_view", "p2": 0.1},
         {"dedup_in_batch": False},
         {"batch_size": 96},
+        {"readout": "mean"},
+        {"micro_batch": 8},
         {"host": "simcse_sup"},
         {"host": "sncse"},
         {"host": "sncse", "bml_weight": 0.1},
@@ -140,6 +144,7 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "rank_mix": 0.5},
         {**rank, "rank_tau": 0.1, "rank_teacher_tau": 0.1},
         {**rank, "conform": "authors"},
+        {**rank, "dedup_in_batch": False, "consistency": "entropy"},
         {**rank, "rank_loss": "listnet"},
         {**rank, "rank_loss": "listnet", "conform": "authors"},
         {**rank, "rank_loss": "listnet", "rank_teacher_tau": 0.05},
@@ -155,6 +160,15 @@ def test_arms_that_differ_in_what_they_read_are_others():
         {**rank, "host": "rlrd", "rl_update": "fixed"},
         {**rank, "host": "rlrd", "rank_loss": "listnet"},
         {**rank, "host": "rlrd", "rank_loss": "listnet", "conform": "authors", "dedup_in_batch": True},
+        {**rank, "host": "rlrd", "rank_loss": "listnet", "rl_update": "reinforce"},
+        {
+            **rank,
+            "host": "rlrd",
+            "rank_loss": "listnet",
+            "rl_update": "reinforce",
+            "conform": "authors",
+            "dedup_in_batch": True,
+        },
         {"train": False},
         {"train": False, "readout": "mean"},
         {"train": False, "read_length": 64},
@@ -171,16 +185,34 @@ def test_temperatures_that_an_arm_does_not_read_leave_its_name_as_it_was():
 
 
 def test_what_the_code_as_it_was_taught_the_policies_has_names_of_its_own():
-    """Only where values count: reinforce has none, and fixed shares learn nothing."""
+    """Only where values count: reinforce has none, and fixed shares learn nothing. A student beside policies that
+    learn is named for them in either."""
     taught = {"host": "rlrd", "teachers": TEACHERS, "conform": "authors"}
     assert defining(Settings(**taught))["transitions"] == 2
     others: list[dict[str, Any]] = [{"conform": "paper"}, {"rl_update": "reinforce"}, {"rl_update": "fixed"}]
     assert not any("transitions" in defining(Settings(**{**taught, **changes})) for changes in others)
+    assert [defining(Settings(**{**taught, **changes})).get("student") for changes in others] == [2, 2, None]
+    assert "student" not in defining(Settings(host="rankcse", teachers=TEACHERS))
 
 
-def test_no_length_of_its_own_for_reading_leaves_an_arm_as_it_was():
-    """Its names are those of arms that were trained before there was one."""
-    assert "read_length" not in defining(Settings())
+def test_what_is_not_set_is_what_the_paper_and_its_scripts_have():
+    """SimCSE+SAN on BERT-base, with SNCSE's margins, RankCSE's lists and RLRD's policies."""
+    figures: dict[str, Any] = {
+        **{"batch_size": 64, "learning_rate": 3e-5, "epochs": 1, "max_length": 32},
+        **{"tau1": 0.05, "tau2": 0.08, "p1": None, "p2": 0.2, "own_weight": 0},
+        **{"warmup": 0, "weight_decay": 0, "clip_norm": 1},
+        **{"bml_alpha": 0.1, "bml_beta": 0.3, "bml_weight": 1e-3},
+        **{"rank_tau": 0.05, "rank_mix": 0.33, "rank_weight": 1, "consistency_weight": 1},
+        **{"tau3": 0.05, "san_mle": 0.2},
+        **{"rl_weight": 1e-3, "rl_every": 125, "rl_epochs": 3},
+    }
+    usual = Settings()
+    assert {name: getattr(usual, name) for name in figures} == figures
+
+
+def test_what_came_later_leaves_an_arm_without_it_as_it_was():
+    """Its names are those of arms that were trained before there was such a setting."""
+    assert not {"read_length", "micro_batch"} & defining(Settings()).keys()
     assert "read_length" not in defining(Settings(train=False))
 
 
