@@ -111,20 +111,21 @@ WHOLE_MODEL = ("AdaptiveLayerLoss", "Matryoshka2dLoss")  # they read single laye
 def spec_of(given: Any) -> Spec:
     """A loss as a mapping of its name and the given arguments. ValueError says what is accepted."""
     spec = {"name": given} if isinstance(given, str) else given
-    if not isinstance(spec, Mapping) or spec.get("name") not in LOSSES:
+    if not isinstance(spec, Mapping) or spec.get("name") not in [*LOSSES]:  # a name may be a list, by mistake
         written = spec.get("name") if isinstance(spec, Mapping) else given
         near = "".join(f" (did you mean {one}?)" for one in get_close_matches(str(written), LOSSES, 1))
         raise ValueError(f"loss: accepted: {', '.join(LOSSES)}; not {written!r}{near}")
     kind, name = LOSSES[spec["name"]], spec["name"]
-    for argument in spec:
-        if argument != "name" and argument not in kind.arguments:
+    arguments = {argument: value for argument, value in spec.items() if argument != "name"}
+    for argument in arguments:
+        if argument not in kind.arguments:
             takes = ", ".join(kind.arguments) or "no arguments"
             raise ValueError(f"loss: accepted: for {name} {takes}; not {argument}")
     for argument in kind.required:
-        if argument not in spec:
+        if argument not in arguments:
             raise ValueError(f"loss: accepted: for {name} its {argument} too")
-    checked = {
-        argument: _value(name, argument, kind.arguments.get(argument), value) for argument, value in spec.items()
+    checked = {"name": name} | {
+        argument: _value(name, argument, kind.arguments[argument], value) for argument, value in arguments.items()
     }
     _check_together(name, checked)
     return checked
@@ -143,7 +144,7 @@ def _check_together(name: str, spec: Spec) -> None:
             f"loss: accepted: {name} around another loss: the classifier of SoftmaxLoss has one width"
         )
     parts = [f"concatenation_sent_{part}" for part in ("rep", "difference", "multiplication")]
-    if name == "SoftmaxLoss" and not any(spec.get(part, part != parts[2]) for part in parts):
+    if not any(spec.get(part, part != parts[2]) for part in parts):
         raise ValueError(f"loss: accepted: for {name} one of {', '.join(parts)}")
     directions = spec.get("directions", ["query_to_doc"])
     if "query_to_doc" not in directions or len(set(directions)) < len(directions):
@@ -163,8 +164,6 @@ def guide_of(spec: Spec) -> str | None:
 
 
 def _value(name: str, argument: str, kind: Any, value: Any) -> Any:
-    if argument == "name":
-        return value
     if kind is Wraps:
         wrapped = spec_of(value)
         if "loss" in wrapped:

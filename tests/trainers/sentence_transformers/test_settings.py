@@ -14,6 +14,8 @@ from trainers.sentence_transformers.settings import Settings, defining
     ("loss", "said"),
     [
         ("MNRL", r"loss: accepted: MultipleNegativesRankingLoss, .*; not 'MNRL'"),
+        ({"name": ["CoSENTLoss"]}, r"loss: accepted: MultipleNegativesRankingLoss, .*; not \['CoSENTLoss'\]"),
+        ({"name": "MatryoshkaLoss", "loss": 3, "matryoshka_dims": [8]}, "MultipleNegativesRankingLoss, .*; not 3"),
         ({"name": "CoSENTLoss", "margin": 1}, "for CoSENTLoss scale; not margin"),
         ({"name": "CoSENTLoss", "scale": "20"}, "for CoSENTLoss.scale a number above 0; not '20'"),
         ({"name": "CoSENTLoss", "scale": True}, "not True"),
@@ -54,6 +56,10 @@ from trainers.sentence_transformers.settings import Settings, defining
         ),
         (
             {"name": "MultipleNegativesRankingLoss", "directions": ["doc_to_doc"]},
+            "query_to_doc and others, each once",
+        ),
+        (
+            {"name": "MultipleNegativesRankingLoss", "directions": ["query_to_doc", "query_to_doc"]},
             "query_to_doc and others, each once",
         ),
         (
