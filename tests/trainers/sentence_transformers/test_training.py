@@ -362,6 +362,53 @@ def test_the_library_s_own_samplers(sampler: str, backbone: Path) -> None:
     assert [point.loss for point in one] != [point.loss for point in other]
 
 
+def test_batches_are_what_their_sampler_says() -> None:
+    """No text twice in a batch, or two rows and more of every label; of all rows alike, in an order of each seed."""
+    from datasets import Dataset
+
+    from trainers.sentence_transformers.order import of_rows
+
+    texts, labels = [f"the {WORDS[row % 15]}" for row in range(60)], [row // 4 for row in range(60)]
+    rows = Dataset.from_dict({"text": texts, "label": labels})
+
+    def batches(sampler: Any, seed: int = 3, name: str = "one", **given: Any) -> list[list[int]]:
+        settings = Settings(batch_sampler=sampler, per_device_train_batch_size=8, **given)
+        return list(of_rows(settings, rows, name, seed))
+
+    for sampler in ("batch_sampler", "no_duplicates", "group_by_label"):
+        order = batches(sampler)
+        seen = [row for batch in order for row in batch]
+        assert len({*seen}) == len(seen) > 45
+        assert batches(sampler) == order != batches(sampler, seed=4)
+        assert order != batches(sampler, name="other")
+        assert {len(batch) for batch in batches(sampler, dataloader_drop_last=True)} == {8}
+        alone = [len({texts[row] for row in batch}) == len(batch) for batch in order]
+        paired = [min(Counter(labels[row] for row in batch).values()) > 1 for batch in order]
+        assert all(alone) == (sampler == "no_duplicates")
+        assert all(paired) == (sampler == "group_by_label")
+        assert any(len({labels[row] for row in batch}) < len(batch) for batch in order)  # a label is no text
+
+
+def test_sets_take_turns_or_come_by_their_size() -> None:
+    """Of 20 batches and 5, in turn until one is used up, or all of both, in an order of each seed."""
+    from torch.utils.data import ConcatDataset
+
+    from trainers.sentence_transformers.order import Shuffled, of_several
+
+    def turns(sampler: Any, seed: int = 3) -> list[int]:
+        sets = [list(range(80)), list(range(20))]
+        samplers = [Shuffled(len(rows), 4, False, seed, name) for rows, name in zip(sets, "ab", strict=True)]
+        mixed = of_several(
+            Settings(multi_dataset_batch_sampler=sampler), ConcatDataset(sets), samplers, ["a", "b"], seed
+        )
+        return [batch[0] // 80 for batch in mixed]
+
+    assert turns("round_robin") == [0, 1] * 5
+    shares = turns("proportional")
+    assert Counter(shares) == {0: 20, 1: 5}
+    assert shares == turns("proportional") != turns("proportional", seed=4)
+
+
 @pytest.mark.parametrize(
     "given",
     [
