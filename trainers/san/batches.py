@@ -65,7 +65,7 @@ def batches(
     last = names[-1] if settings.san != "off" or settings.p2_of == "second_view" else None
     tokenise = tokenisers(settings, encoder)
     shuffled = lru_cache(1)(partial(_shuffled, size, seed))
-    random = settings.san != "off" and settings.column == "random"
+    random = settings.column == "random"
 
     def batch(step: int) -> SanBatch:
         epoch, at = divmod(step, size // settings.batch_size)

@@ -55,8 +55,7 @@ def fit(
     from trainers.sentence_transformers.trainer import RecipeTrainer, Steps, newest
 
     loop.reset_process(seed, world)
-    encoder = read(settings, backbone, world)
-    encoder.model.train()
+    encoder = read(settings, backbone, world)  # the library's steps turn dropout on, its `encode` off
     names = settings.datasets or tuple(corpus.sets)
     specs = settings.losses(names)
     torch.manual_seed(number(seed, "init", "lora"))
@@ -69,7 +68,7 @@ def fit(
     shared = next(iter(losses.values()))
     if not settings.loss_by_dataset:
         losses = dict.fromkeys(losses, shared)
-    steps = Steps(seed, world, partial(_look, encoder, world))
+    steps = Steps(seed, world, partial(world.look, encoder))
     with TemporaryDirectory(prefix="semray-recipe-") as room, _workers_as_in(world):
         place = (world.scratch or Path(room)) / "checkpoints"
         last, steps.curve = newest(place)
@@ -175,14 +174,6 @@ def _merge_lora(encoder: SentenceModel) -> None:
     """Add the updates to the weights, so that the scored and saved model is a plain encoder."""
     body: Any = encoder.model[0]
     body.model = body.model.merge_and_unload()
-
-
-def _look(encoder: SentenceModel, world: World) -> Mapping[str, float]:
-    encoder.model.eval()
-    try:
-        return dict(world.look(encoder))
-    finally:
-        encoder.model.train()
 
 
 @contextmanager

@@ -145,6 +145,12 @@ def test_controls_take_the_negatives_place(encoder: Encoder):
     for batch in seen(random, encoder):
         assert (batch.negative_rows != batch.rows).all()
         assert words(encoder, batch.apart) == [CORPUS.sentences[int(row)] for row in batch.negative_rows]
+    batch = seen(replace(random, batch_size=40), encoder, 1)[0]
+    anchors, negatives = (
+        [CORPUS.sentences[int(row)] for row in rows] for rows in (batch.rows, batch.negative_rows)
+    )
+    others_there = [[negative != anchor for negative in negatives] for anchor in anchors]
+    assert np.array_equal(batch.keep_negatives, others_there)
     given = ["" if row % 2 else f"any {sentence}" for row, sentence in enumerate(CORPUS.sentences)]
     batch = batches(soft, replace(CORPUS, soft=texts_of(given)), encoder, 0, World())(0)
     assert words(encoder, batch.apart) == [
@@ -179,3 +185,4 @@ def test_what_cannot_be_formed_is_refused(encoder: Encoder, changes: dict[str, A
     bare = replace(CORPUS, entailed=None, contradicted=None)
     with pytest.raises(ValueError, match=rf"train\.{message}"):
         batches(replace(PLAIN, **changes), bare, encoder, 0, World(size=workers))
+    batches(replace(PLAIN, teachers=("t",), negatives="sam"), bare, encoder, 0, World())  # it reads none of these

@@ -307,6 +307,28 @@ def test_several_data_sets_with_losses_of_their_own(sampler: str, backbone: Path
     assert len({one.sentences_per_second > 0 for one in curve}) == 1
 
 
+def test_one_loss_for_all_data_sets_has_one_classifier(backbone: Path) -> None:
+    """Each data set's own would learn from its rows alone. Both begin alike: as the first data set has it."""
+    found = corpus(backbone, one=columns(2, "class"), other=columns(2, "class", rows=8))
+    spec = {"name": "SoftmaxLoss", "num_labels": 2}
+    given: dict[str, Any] = {"multi_dataset_batch_sampler": "round_robin", "max_steps": 4}
+    shared, apart = (
+        trained(backbone, found, loss=loss, **given)[1] for loss in (spec, {"one": spec, "other": spec})
+    )
+    assert shared[0].loss == apart[0].loss
+    assert all(one.loss != other.loss for one, other in zip(shared[1:], apart[1:], strict=True))
+
+
+def test_a_loss_begins_with_weights_of_its_own_stream(backbone: Path) -> None:
+    """LoRA draws too, and begins as the encoder itself: its first step has the loss that it has without LoRA."""
+    pytest.importorskip("peft")
+    found = corpus(backbone, rows=columns(2, "class"))
+    given: dict[str, Any] = {"loss": {"name": "SoftmaxLoss", "num_labels": 2}, "max_steps": 1}
+    plain, updated = (trained(backbone, found, lora=lora, **given)[1] for lora in (None, LoraSettings()))
+    assert plain[0].loss == pytest.approx(updated[0].loss, abs=1e-6)
+    assert trained(backbone, found, seed=4, **given)[1][0].loss != pytest.approx(plain[0].loss, abs=1e-3)
+
+
 def test_the_mixture_is_drawn_by_weight() -> None:
     """3 to 1: of 400 steps 300, give or take four standard deviations (8.7 each). No row is out of its set."""
     from torch.utils.data import ConcatDataset
