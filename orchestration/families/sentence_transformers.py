@@ -114,7 +114,7 @@ def check_forms(study: Study) -> None:
             told = f"arms.{name}.loss: {inner(spec)['name']} on {one}"
             fewest, most = kind.texts
             if not fewest <= len(form.texts) <= most:
-                count = f"{fewest}" if fewest == most else f"{fewest} or more"
+                count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
                 raise ValueError(
                     f"{told}, which has {len(form.texts)} columns\n  accepted: {count} columns of texts"
                 )

@@ -93,6 +93,11 @@ def test_what_can_change_a_model_changes_its_id_alone(place: Path) -> None:
             r"accepted: MultipleNegativesRankingLoss, .*; not .CoSENT. \(did you mean CoSENTLoss",
         ),
         ("loss: CoSENTLoss", "loss: TripletLoss", r"which has 2 columns\n  accepted: 3 columns of texts"),
+        (
+            "[one, other]}",
+            "[one, other, more, most]}",
+            r"which has 4 columns\n  accepted: 2 to 3 columns of texts",
+        ),
         ("loss: CoSENTLoss", "loss: ContrastiveLoss", r"has the label 0\.2\n  accepted: whole numbers from 0"),
         (
             "loss: CoSENTLoss, datasets: [pairs]",

@@ -12,9 +12,12 @@ import pytest
 from tests.tiny import tiny_backbone
 from tests.trainers.san.corpus import san_corpus, texts_of
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.tokens import Tokens
 from trainers.engine.world import World
+from trainers.san import columns
 from trainers.san.batches import SanBatch, batches, columns_of, others, steps_of
 from trainers.san.settings import Settings
+from trainers.san.templates import OTHER_VIEW, VIEW, in_template
 
 CORPUS = san_corpus()
 PLAIN = Settings(batch_size=10, readout="mean")
@@ -37,7 +40,7 @@ def words(encoder: Encoder, tokens: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("host", "san", "columns"),
+    ("host", "san", "names"),
     [
         ("simcse", "off", "anchor second"),
         ("rankcse", "hince", "anchor second negative"),
@@ -48,10 +51,10 @@ def words(encoder: Encoder, tokens: Any) -> list[str]:
         ("rlrd", "hince", "anchor second soft negative"),
     ],
 )
-def test_the_columns_of_every_host(host: Any, san: Any, columns: str):
+def test_the_columns_of_every_host(host: Any, san: Any, names: str):
     teachers = ("a@mean", "b@mean") if host in ("rankcse", "rlrd") else ()
     settings = Settings(host=host, san=san, negatives="san" if san != "off" else "", teachers=teachers)
-    assert columns_of(settings) == tuple(columns.split())
+    assert columns_of(settings) == tuple(names.split())
 
 
 def test_arms_share_anchors_and_an_epoch_sees_each_once(encoder: Encoder):
@@ -127,14 +130,20 @@ def test_an_entailment_that_another_premise_has_or_is_is_no_negative(encoder: En
     assert left_out == [[8, 9], [9, 8], [20, 21], [21, 20], [31, 30]]
 
 
-def test_a_negative_that_is_cut_before_it_differs_is_none(tmp_path: Path):
-    """Three pieces of text are read; negatives differ in the first word, negations ("not …") too."""
-    short = Encoder.load(tiny_backbone(tmp_path), readout="mean", max_length=5)
+@pytest.mark.parametrize(("host", "length"), [("simcse", 5), ("simcse_sup", 5), ("sncse", 27)])
+def test_a_negative_that_is_cut_before_it_differs_is_none(tmp_path: Path, host: Any, length: int):
+    """Few pieces of a text are read, and what negatives add behind its last word is not."""
+    short = Encoder.load(tiny_backbone(tmp_path), readout="mean", max_length=length)
     corpus = san_corpus()
     sentences = corpus.sentences[:]
     late = [f"{sentence} stone" for sentence in sentences]
-    changed = replace(corpus, sets={"san": replace(corpus.sets["san"], last=texts_of(late))})
-    batch = batches(replace(SAN, batch_size=40, postprocess="off"), changed, short, 0, World())(0)
+    changed = replace(
+        corpus,
+        sets={"san": replace(corpus.sets["san"], last=texts_of(late))},
+        entailed=texts_of([f"stone {sentence}" for sentence in sentences]),
+    )
+    settings = replace(SAN, host=host, batch_size=40, postprocess="off")
+    batch = batches(settings, changed, short, 0, World())(0)
     own = batch.keep_negatives[np.arange(40), np.arange(40)]
     assert not own.any()  # all sentences have four words and more
     assert batch.keep_negatives.sum() > 40 * 30
@@ -163,12 +172,26 @@ def test_controls_take_the_negatives_place(encoder: Encoder):
 
 
 def test_prompted_hosts_read_templates(encoder: Encoder):
+    """Anchors in the first, all that they are compared with in the second."""
     batch = seen(replace(SAN, host="sncse"), encoder)[0]
-    assert batch.views.read is not None
-    assert batch.views.read.sum() == 30
-    whole = encoder.tokenizer.decode(batch.views.ids[: batch.views.lengths[0]])
-    assert whole.startswith("[CLS]")
-    assert "means [MASK]" in whole
+    assert batch.apart is not None
+    texts = CORPUS.sentences.take(batch.rows)
+    views = [
+        in_template(encoder.tokenizer, column, template, max_length=32)
+        for column, template in (
+            (texts, VIEW),
+            (texts, OTHER_VIEW),
+            (columns.negations(CORPUS).take(batch.rows), OTHER_VIEW),
+        )
+    ]
+    apart = in_template(
+        encoder.tokenizer, columns.negatives(SAN, CORPUS).take(batch.rows), OTHER_VIEW, max_length=32
+    )
+    for tokens, expected in ((batch.views, Tokens.joined(views)), (batch.apart, apart)):
+        assert np.array_equal(tokens.ids, expected.ids)
+        assert tokens.read is not None
+        assert expected.read is not None
+        assert np.array_equal(tokens.read, expected.read)
 
 
 @pytest.mark.parametrize(
