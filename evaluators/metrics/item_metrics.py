@@ -168,8 +168,7 @@ def check_items(score: Score) -> None:
     if score.aggregate is None:
         return
     value = aggregate(score.aggregate, score.values, score.gold)
-    undefined = math.isnan(value) and math.isnan(score.value)
-    if not (undefined or makes_up(value, score.value)):
+    if not makes_up(value, score.value):
         raise ValueError(
             f"{score.metric} is {score.value}, but the {score.aggregate} of its items is {value}"
             "\n  accepted: what score_of_items makes, or a score without items"
@@ -177,8 +176,9 @@ def check_items(score: Score) -> None:
 
 
 def makes_up(value: float, recorded: float) -> bool:
-    """True if the aggregate of items equals the recorded figure up to rounding; False if one is nan."""
-    return bool(abs(value - recorded) <= 1e-5 * max(1.0, abs(recorded)))
+    """True if the aggregate of items equals the recorded figure up to rounding, or if both are nan."""
+    undefined = math.isnan(value) and math.isnan(recorded)
+    return undefined or bool(abs(value - recorded) <= 1e-5 * max(1.0, abs(recorded)))
 
 
 def repeated(names: Sequence[str]) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts, plan
@@ -111,6 +112,22 @@ def test_items_that_do_not_fit_are_told_by_file_and_remedy(
     assert (remedy is REMEDY) == ("set-aside" in str(told.value))
     ledger.set_aside(entry)
     assert find(study, runs, ledger).findings[0].verdict.n_seeds == 5
+
+
+def test_a_run_without_a_correlation_is_not_blamed_for_the_items_of_another(tmp_path: Path) -> None:
+    """Equal values correlate with nothing: that figure, nan, is what its items give."""
+    (tmp_path / "hard.yaml").write_text(STUDY.replace(", d2t]", "]").rpartition("  - {claim: H2")[0])
+    study = read_study(tmp_path / "hard.yaml")
+    ledger, runs = Ledger(tmp_path / "ledger"), plan(study, FACTS).runs
+    for number, run in enumerate(runs):
+        names = list("abcx" if run.seed == 3 else "abcd")
+        values = np.full(4, 0.5) if run.seed == 1 else np.random.default_rng(number).normal(size=4)
+        finish(ledger, run, [score_of_items("t2d/recall@10", "spearman", names, names, values, np.arange(4))])
+    with pytest.raises(StudyError, match=f"{ODD} lacks item d, which other runs have"):
+        find(study, runs, ledger)
+    ledger.set_aside(next(run.entry("t2d") for run in runs if run.seed == 3))
+    verdict = find(study, runs, ledger).findings[0].verdict
+    assert (verdict.n_seeds, [seed for seed, _ in verdict.dropped]) == (4, [1, 3])
 
 
 @pytest.mark.parametrize("items", [["all"], ["a", "b", "c"]])
