@@ -157,7 +157,7 @@ class StudyRecords:
         if run_id in self.reads.records or len(self.entries[run_id]) == 1:
             return self.record(run_id)
         run, task = self._by_id[run_id], self._task_of.get(figure)
-        if task is None or task not in run.tasks:
+        if task is None:
             return None
         entry = run.entry(task)
         if entry not in self.reads.figures:  # read with it those of the arm's other seeds, which are needed next

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.metrics.scores import Score
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.plan import Facts, planned_run
+from orchestration.plan.plan import Facts, plan, planned_run
 from orchestration.reading.read_study import read_study
 from orchestration.search.trials import Trial, selections, with_score
 from orchestration.study.errors import StudyError
+from orchestration.verdicts.find import find
 from tests.results import finish
 from tests.searching import AUC, MRR, ROWS, STUDY, quality, worth
 
@@ -49,3 +51,21 @@ def test_an_objective_that_cannot_be_is_refused(tmp_path: Path, objective: str, 
     with pytest.raises(StudyError) as caught:
         read_study(written(tmp_path, objective))
     assert told in str(caught.value)
+
+
+def test_findings_hold_the_mean_on_test_data_alone(tmp_path: Path) -> None:
+    """Runs of the study have no development figures, and `each(…)` is several claims, not a figure."""
+    path = written(tmp_path, OBJECTIVE)
+    each = "{claim: H2, treatment: B1, control: B0, metric: 'each(t2d, pair_auc)', at_least: 1, expect: better}"
+    path.write_text(path.read_text().replace("search:\n", f"  - {each}\nsearch:\n", 1))
+    study, ledger = read_study(path), Ledger(tmp_path / "ledger")
+    runs = plan(study, FACTS).runs
+    for number, run in enumerate(runs):
+        finish(ledger, run, [Score(metric="t2d/mrr", value=0.1 * number), Score(metric="pair_auc", value=0.5)])
+    found, mean = find(study, runs, ledger), "mean(t2d/mrr, pair_auc)"
+    assert found.metrics[mean]
+    assert not any(name.startswith("each(") or "dev/" in name for name in found.metrics)
+    assert [row.metrics.keys() for row in found.runs] == [{"t2d/mrr", "pair_auc", mean}] * len(runs)
+    assert [row.metrics[mean] for row in found.runs] == pytest.approx(
+        [(0.1 * number + 0.5) / 2 for number in range(len(runs))]
+    )

@@ -163,6 +163,13 @@ def _turn_a_metric(members: Members) -> None:
     _reseal(members, entry)
 
 
+def _other_aggregate(members: Members) -> None:
+    entry = _entries(members, "B1", "t2d")[0]
+    place = f"ledger/{entry}/result.json"
+    members[place] = edited(members[place], lambda body: body["metrics"][RECALL].update(aggregate="auc"))
+    _reseal(members, entry)
+
+
 def _entry_twice(members: Members) -> None:
     """An entry of another run than any of the study's, under a name of its own."""
     (entry,) = _entries(members, "B0")
@@ -356,6 +363,8 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a failure of another run": (_member("failures.json", b'[{"id": "0", "attempt": 1, "error": ""}]'), "it is damaged (KeyError"),
     "a repeat of another run": (_repeat(run="../../x"), "of a run that the study does not ask for"),
     "a repeat under another label": (_repeat(label="B1 seed 0"), "of a run that the study does not ask for"),
+    "no header": (_without("passport.json"), "it lacks passport.json"),
+    "a header that is no object": (_member("passport.json", b"[]"), "passport.json names no study"),
     "no findings": (_without("findings.json"), "it lacks findings.json"),
     "no study": (_without("hard.yaml"), "hard.yaml: no such file"),
     "JSON without end": (_deep, "findings.json is not JSON"),
@@ -370,6 +379,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (names 'delta_mean' twice)"),
     "two figures of one name in an entry": (_two_figures_in_an_entry, "names 'value' twice"),
     "other items, resealed": (_turn_a_metric, "but its items give"),
+    "items of another kind, resealed": (_other_aggregate, "t2d/recall@10 cannot be made of its items: auc compares"),
 }  # fmt: skip
 
 
@@ -396,6 +406,11 @@ def test_what_is_no_plain_file_is_not_waited_for(kind: str, tmp_path: Path) -> N
     make[kind](place)
     with pytest.raises(StudyError, match="no readable passport: it is no plain file\n  accepted: "):
         verify(place)
+
+
+def test_a_passport_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"hard\.passport: not found\n  accepted: a file that `semray report "):
+        verify(tmp_path / "hard.passport")
 
 
 def test_a_link_in_a_passport_is_refused(passport: Path, tmp_path: Path) -> None:

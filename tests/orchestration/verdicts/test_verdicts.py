@@ -86,7 +86,8 @@ def test_items_that_do_not_fit_are_told_by_file_and_remedy(
     given: dict[str, list[Any]], shift: float, says: str, remedy: str, tmp_path: Path
 ) -> None:
     """One run whose score its items do not make, and one that names its items otherwise than the rest. Were it done
-    again, the first might come out right, the others would not."""
+    again, the first might come out right, the others would not. Another study, which calls the arms otherwise, ran
+    all of them."""
     (tmp_path / "hard.yaml").write_text(STUDY.replace(", d2t]", "]").rpartition("  - {claim: H2")[0])
     study = read_study(tmp_path / "hard.yaml")
     ledger, runs = Ledger(tmp_path / "ledger"), plan(study, FACTS).runs
@@ -101,7 +102,7 @@ def test_items_that_do_not_fit_are_told_by_file_and_remedy(
         score = Score(
             metric="t2d/recall@10", value=float(values.mean()) + off, aggregate="mean", values=values, **items
         )
-        finish(ledger, run, [score])
+        finish(ledger, replace(run, arm=f"its {run.arm}"), [score])
     with pytest.raises(StudyError) as told:
         find(study, runs, ledger)
     entry = odd.entry("t2d")
