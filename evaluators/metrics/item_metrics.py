@@ -155,18 +155,19 @@ def score_of_items(
 
 
 def check_items(score: Score) -> None:
-    """Raise ValueError, naming the metric, unless a score has as many values as distinct item names, and its value
-    is their aggregate."""
-    if score.values is None:
+    """Raise ValueError, naming the metric, unless a score has no items, or as many values as distinct item names,
+    and its value is their aggregate."""
+    if score.values is None and score.aggregate is None:
         return
+    if score.values is None or score.aggregate is None:  # a ledger with such an entry would be called damaged
+        has, lacks = ("aggregate", "values") if score.values is None else ("values", "aggregate")
+        raise ValueError(f"{score.metric}: {has} without {lacks}\n  accepted: both, or neither")
     count = len(score.values)
     gold = count if score.gold is None else len(score.gold)
     if not count == len(score.item_ids) == len(score.group_ids or score.item_ids) == gold:
         raise ValueError(f"{score.metric}: values, item_ids, group_ids and gold are of different lengths")
     if (twice := repeated(score.item_ids)) is not None:
         raise ValueError(f"{score.metric}: the item {twice!r} twice\n  accepted: each item once for a metric")
-    if score.aggregate is None:
-        return
     value = aggregate(score.aggregate, score.values, score.gold)
     if not makes_up(value, score.value):
         raise ValueError(

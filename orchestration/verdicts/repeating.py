@@ -19,7 +19,7 @@ NEARLY = 1e-6  # processors may round sums in another order
 
 def compared(run: Run, first: Ledger, second: Ledger) -> Reproduction:
     """Compare the scores and items of one run in two ledgers."""
-    differences = sorted(_differences(run, first, second))
+    differences = _differences(run, first, second)
     worst, metric = max(((gap, metric) for metric, gap in differences), default=(0.0, ""))
     outcome: Literal["same bits", "same to 1e-6", "different"] = "same bits"
     if worst > 0:
@@ -50,7 +50,7 @@ def _items(ledger: Ledger, entry: str, metric: str) -> dict[str, float]:
 
 
 def _apart(left: float, right: float) -> float:
-    if left == right or (math.isnan(left) and math.isnan(right)):
+    if math.isnan(left) and math.isnan(right):
         return 0.0
     gap = abs(left - right)
     return math.inf if math.isnan(gap) else gap

@@ -63,6 +63,8 @@ def hits(**changed: Any) -> Score:
             [hits(larger_is_better=False)],
             "odd/hits: larger_is_better is False in its score\n  accepted: True, as in the task's metrics",
         ),
+        ([hits(aggregate=None)], "odd/hits: values without aggregate\n  accepted: both, or neither"),
+        ([hits(values=None)], "odd/hits: aggregate without values\n  accepted: both, or neither"),
         ([hits(aggregate="auc")], "auc compares values with gold, and these items have no gold"),
     ],
 )
@@ -74,14 +76,10 @@ def test_what_no_verdict_could_take_is_refused(scores: Any, says: str) -> None:
 def test_a_figure_may_be_undefined_and_its_items_of_one_group() -> None:
     constant = score_of_items("odd/rho", "spearman", list("xyz"), list("xyz"), np.ones(3), VALUES)
     assert np.isnan(constant.value)
-    unnamed = [
-        hits(metric="odd/ungrouped", group_ids=()),
-        hits(metric="odd/unaggregated", aggregate=None, value=0.3),
-    ]
     given_back = [
         constant,
         hits(group_ids=list("ppp")),
-        *unnamed,
+        hits(metric="odd/ungrouped", group_ids=()),
         Score(metric="odd/alone", value=0.3, larger_is_better=False),
     ]
     assert scored(given_back) == given_back

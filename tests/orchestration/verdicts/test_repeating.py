@@ -30,6 +30,8 @@ def of_items(*values: float) -> Score:
         ([MEAN, OTHER], [MEAN, OTHER], "same bits", "", 0.0),
         ([MEAN, UNDEFINED], [MEAN, UNDEFINED], "same bits", "", 0.0),
         ([MEAN, OTHER], [MEAN, UNDEFINED], "different", "m/other", math.inf),
+        ([MEAN, UNDEFINED], [MEAN, OTHER], "different", "m/other", math.inf),
+        ([], [], "same bits", "", 0.0),
         ([MEAN, OTHER], [MEAN], "different", "m/other", math.inf),
         ([MEAN], [MEAN, OTHER], "different", "m/other", math.inf),
         ([MEAN, OTHER], [MEAN, replace(OTHER, value=0.7 - 5e-7)], "same to 1e-6", "m/other", 5e-7),
