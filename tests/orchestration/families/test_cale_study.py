@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpora.cale.corpus import load
-from orchestration.families.cale import check_claims, check_target_layers
+from orchestration.families.cale import FAMILY, check_claims, check_target_layers
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import gather_facts, plan, prepare
@@ -103,12 +104,33 @@ def test_the_report_shows_1l1c_and_the_target_beside_every_gain(findings: Findin
     assert {finding.verdict.claim for finding in findings.findings} == {"C1", "C2", "C3"}
 
 
-def test_distances_of_every_arm_are_shown_by_category(findings: Findings) -> None:
+def distances_of(findings: Findings, arm: str, ledger: Ledger) -> dict[str, np.ndarray]:
+    """Category -> the distances of all runs of an arm, as their files hold them."""
+    found: dict[str, list[float]] = {}
+    for row in findings.of(arm, findings.backbones[0]):
+        for entry in row.entries[1:]:
+            for item in ledger.items(entry).to_pylist():
+                for part, metric in FAMILY.distributions["cosine distance"].items():
+                    if item["metric"] == metric:
+                        found.setdefault(part, []).append(item["value"])
+    return {part: np.array(values) for part, values in found.items()}
+
+
+def test_distances_of_every_arm_are_shown_by_category(findings: Findings, place: Path) -> None:
     shown = {found.arm: found for found in findings.distributions}
     assert set(shown) == set(findings.arms)
     for found in shown.values():
         assert found.quantity == "cosine distance"
         assert len(found.counts["SC/SL"]) == 50
+    items = {arm: distances_of(findings, arm, Ledger(place / "ledger")) for arm in shown}
+    whole = np.concatenate([distances for by_part in items.values() for distances in by_part.values()])
+    for arm, found in shown.items():
+        assert (found.low, found.high) == (whole.min(), whole.max())  # the same bins for every arm
+        for part, distances in items[arm].items():
+            edges = np.linspace(whole.min(), whole.max(), 51)[1:-1]
+            binned = np.bincount(np.searchsorted(edges, distances, side="right"), minlength=50)
+            assert found.counts[part] == tuple(binned.tolist())
+            assert found.means[part] == pytest.approx(np.mean(distances))
     runs = len(findings.of("cale", findings.backbones[0]))
     assert {part: sum(counts) for part, counts in shown["cale"].counts.items()} == {
         part: runs * sum(counts) for part, counts in shown["base"].counts.items()

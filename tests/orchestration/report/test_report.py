@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
@@ -671,12 +672,19 @@ def test_what_training_costs_is_of_the_runs_own_seconds(tmp_path: Path) -> None:
     """The median run of each trained arm: seconds of training over its steps; against the controls of its claims."""
     ledger = Ledger(tmp_path / "ledger")
     findings = findings_of(ledger)
-    told = with_costs(replace(findings, arms={**findings.arms, "B1": {**findings.arms["B1"], "batch_size": 16}}))
+    odd = {("B1", 0): 1.0, ("B1", 1): 5.0, ("M1", 0): None}  # one quicker, one slower, one that did not record it
+    runs = tuple(replace(row, training=odd.get((row.arm, row.seed), row.training)) for row in findings.runs)
+    sizes = {"B1": {"batch_size": 16}, "M1": {"batch_size": 0}}  # 0: a word of a script's own
+    arms = {arm: {**made, **sizes.get(arm, {})} for arm, made in findings.arms.items()}
+    told = with_costs(replace(findings, arms=arms, runs=runs))
     assert {cost.arm for cost in told.costs} == {arm for arm, made in findings.arms.items() if made["train"]}
     for cost in told.costs:
         rows = [row for row in findings.of(cost.arm, cost.backbone) if row.status == "finished"]
-        steps = [ledger.training(row.entries[0]).seconds["train"] / row.curve[-1][0] for row in rows]
+        trained = [ledger.training(row.entries[0]).seconds["train"] for row in rows]
+        seconds = [odd.get((row.arm, row.seed), one) for row, one in zip(rows, trained, strict=True)]
+        steps = [one / row.curve[-1][0] for one, row in zip(seconds, rows, strict=True) if one is not None]
         assert (cost.runs, cost.least, cost.most) == (len(steps), min(steps), max(steps))
+        assert cost.a_step == pytest.approx(np.median(steps))
         assert cost.thousand_rows == (pytest.approx(cost.a_step * 1000 / 16) if cost.arm == "B1" else None)
     times = {arm: against for arm, *_, against in cost_rows(told)}
     assert times["B1"] == "1.00 × B1-noHN"  # and not B0, which is not trained
