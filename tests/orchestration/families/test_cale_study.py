@@ -141,6 +141,21 @@ def test_distances_of_every_arm_are_shown_by_category(findings: Findings, place:
     assert 'id="distributions"' in html(findings, plots.every(findings))
 
 
+def test_arms_without_distances_are_left_out(findings: Findings, place: Path) -> None:
+    """One has finished no run, of another no such task was scored; before the first run there is nothing to show."""
+    ledger = Ledger(place / "ledger")
+    rows = [
+        replace(row, status="missing")
+        if row.arm == "base"
+        else replace(row, entries=row.entries[:1] if row.arm == "wic" else row.entries)
+        for row in findings.runs
+    ]
+    shown = with_distributions(replace(findings, runs=tuple(rows)), ledger).distributions
+    assert {found.arm for found in shown} == set(findings.arms) - {"base", "wic"}
+    rows = [replace(row, status="missing") for row in findings.runs]
+    assert with_distributions(replace(findings, runs=tuple(rows)), ledger).distributions == ()
+
+
 def test_a_passport_recomputes_the_distances_shown(findings: Findings, place: Path, tmp_path: Path) -> None:
     study = study_in(place, STUDY)
     asked = plan(study, gather_facts(study))
