@@ -44,8 +44,11 @@ def fit(
     Every worker of a group runs the command, as torchrun would start it. CommandFailed, CommandRefused or
     NothingLeft for a command that went wrong; Stopped when asked to stop. Files of a stopped command are kept.
     """
-    room = None if world.scratch else TemporaryDirectory(prefix="semray-command-")
-    kept = world.scratch or Path(room.name if room else "")
+    if world.scratch:
+        room, kept = None, world.scratch
+    else:
+        room = TemporaryDirectory(prefix="semray-command-")
+        kept = Path(room.name)
     log = kept / (LOG if world.rank == 0 else f"{LOG}.{world.rank}")
     with _same_path(kept) as place:
         out = place / "out"
