@@ -26,12 +26,12 @@ def doing(what: str) -> Iterator[None]:
 
 def _now_and_then() -> Callable[[str], None]:
     """A function that prints the words it is called with on stderr, and leaves out those that come too soon."""
-    printed = time.monotonic()
+    next_at = time.monotonic() + SILENT_SECONDS
 
     def tell(words: str) -> None:
-        nonlocal printed
-        if time.monotonic() - printed >= TELL_SECONDS:
-            printed = time.monotonic()
+        nonlocal next_at
+        if time.monotonic() >= next_at:
+            next_at = time.monotonic() + TELL_SECONDS
             print(words, file=sys.stderr, flush=True)
 
     return tell

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluators.metrics.headroom import Headroom
+from orchestration.commands import waiting
 from orchestration.commands.cli import main
 from orchestration.commands.headroom import _draw
 from orchestration.report.headroom_plot import signals
@@ -73,6 +74,7 @@ def test_the_command_says_and_draws_what_there_is_to_gain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.0)
     tiny_backbone(tmp_path / "tiny")
     _pairs(tmp_path)
     study = tmp_path / "pairs.yaml"
