@@ -15,7 +15,7 @@ from orchestration.plan.described import describe, foretold_words
 from orchestration.plan.other_runs import Foretold, foretell
 from orchestration.plan.plan import Facts, Plan, plan
 from orchestration.reading.read_study import read_study
-from orchestration.study.run import Result, Run, Scored, Trained
+from orchestration.study.run import RUN_ID, Result, Run, Scored, Trained
 from orchestration.verdicts.declared import declare
 from tests.results import put
 
@@ -124,6 +124,50 @@ def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, ot
     own = Ledger(str(tmp_path / "now" / "ledger"))
     assert foretell(unlike, own) is None
     assert foretold_words(None, lanes=2).startswith("unknown: no finished run like these")
+
+
+def test_runs_on_another_processor_tell_nothing(
+    tmp_path: Path, elsewhere: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, own = planned(tmp_path / "now", "new", 400, 32), Ledger(str(tmp_path / "now" / "ledger"))
+    monkeypatch.setattr(other_runs, "cpu_model", lambda: "another processor")
+    assert foretell(new, own) is None
+
+
+@pytest.mark.parametrize("of_scores", [False, True])
+def test_an_entry_that_cannot_be_read_holds_up_no_estimate(
+    tmp_path: Path, elsewhere: Ledger, of_scores: bool
+) -> None:
+    """The other run, or the other scores, tell as much: all are alike."""
+    lost = min(path for path in Path(elsewhere.url).iterdir() if RUN_ID.fullmatch(path.name))
+    if of_scores:
+        lost = min(lost.parent.glob(f"{lost.name}.*"))
+    for path in lost.glob("*.json"):
+        path.write_text("{")
+    new, own = planned(tmp_path / "now", "new", 100, 16), Ledger(str(tmp_path / "now" / "ledger"))
+    told = foretell(new, own)
+    assert told is not None
+    assert told.seconds == pytest.approx(2 * 20.0 + 3 * 2 * 5.0)
+
+
+@pytest.mark.parametrize("oldest", [0, -1])
+def test_of_a_large_ledger_the_newest_runs_are_read(
+    tmp_path: Path, elsewhere: Ledger, monkeypatch: pytest.MonkeyPatch, oldest: int
+) -> None:
+    """Whatever their ids. The oldest of three runs took twenty times as long."""
+    monkeypatch.setattr(other_runs, "MOST_READ", 2)
+    runs = [run for run in planned(tmp_path / "many", "other", 200, 16).runs if run.seed is not None]
+    runs = sorted((*runs, *(replace(run, seed=9) for run in runs[:1])), key=lambda run: run.id)
+    ledger = Ledger(str(tmp_path / "many" / "ledger"))
+    declare(planned(tmp_path / "many", "other", 200, 16).study, runs, ledger)
+    for run in runs:
+        slow = run is runs[oldest]
+        put(ledger, run, [Trained(run=run, seconds={"train": 800.0 if slow else 40.0})])
+        if slow:
+            os.utime(Path(ledger.url, run.id), (1e9, 1e9))
+    told = foretell(planned(tmp_path / "many", "new", 100, 16), ledger)
+    assert told is not None
+    assert (told.seconds, told.runs) == (2 * 20.0 + 3 * 2 * 5.0, 4)  # two of each ledger
 
 
 def test_runs_on_a_card_tell_nothing_of_runs_on_a_processor(tmp_path: Path, elsewhere: Ledger) -> None:
