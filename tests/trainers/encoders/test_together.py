@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,8 +49,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int]) -> None:
-    """By another object with the same weights too; of new texts the new ones alone are read."""
+def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int], tmp_path: Path) -> None:
+    """By the same weights in another folder too; of new texts the new ones alone are read."""
     plain = Encoder.load(backbone).encode(TEXTS)
     read.clear()
     with reading_together(encoder := Encoder.load(backbone), World()):
@@ -57,7 +58,8 @@ def test_what_was_read_once_is_not_read_again(backbone: Path, read: list[int]) -
     assert sum(read) == 30
     assert np.allclose(first, plain[:30], atol=1e-6)
     read.clear()
-    with reading_together(encoder := Encoder.load(backbone), World()):
+    elsewhere = shutil.copytree(backbone, tmp_path / "elsewhere")
+    with reading_together(encoder := Encoder.load(elsewhere), World()):
         again, more = encoder.encode(TEXTS[:30][::-1]), encoder.encode(TEXTS)
     assert np.array_equal(again, first[::-1])  # to the last bit: they are the stored ones
     assert np.array_equal(more[:30], first)
@@ -105,13 +107,17 @@ def test_another_encoder_reads_for_itself(backbone: Path, read: list[int], chang
     assert sum(read) == len(TEXTS)
 
 
-def test_a_text_that_is_read_in_part_is_another(backbone: Path) -> None:
-    """The same tokens with a mask of those that are averaged: words in their sentences."""
+def test_a_text_that_is_read_in_part_is_another(backbone: Path, read: list[int]) -> None:
+    """The same tokens with a mask of those that are averaged: words in their sentences. Its place is no part of it."""
     encoder = Encoder.load(backbone)
     tokens = encoder.tokenise(TEXTS)
     inner = np.concatenate([np.arange(length) == 1 for length in tokens.lengths])
+    backwards = np.arange(len(tokens))[::-1]
     with reading_together(encoder, World()):
         whole, part = encoder.embed(tokens), encoder.embed(replace(tokens, read=inner))
+        read.clear()
+        assert np.array_equal(encoder.embed(replace(tokens, read=inner).take(backwards)), part[backwards])
+        assert not read
     assert np.allclose(part, encoder.embed(replace(tokens, read=inner)), atol=1e-6)
     assert not np.allclose(part, whole, atol=1e-2)
 
@@ -123,17 +129,22 @@ def test_texts_that_were_cut_are_counted_whether_or_not_they_are_known(backbone:
         assert encoder.truncated == sum(len(text.split()) > 2 for text in TEXTS)
 
 
-def test_a_damaged_file_is_removed_and_read_again(backbone: Path, shelf: Path, read: list[int]) -> None:
+def test_a_damaged_file_is_removed_and_read_again(
+    backbone: Path, shelf: Path, read: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
     with reading_together(encoder := Encoder.load(backbone), World()):
         first = encoder.encode(TEXTS)
     (file,) = shelf.glob("*/*.safetensors")
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
+    (other := file.with_stem("0" * 64)).write_bytes(content)
     read.clear()
     with reading_together(encoder, World()):
         assert np.allclose(encoder.encode(TEXTS), first, atol=1e-6)
     assert sum(read) == len(TEXTS)
+    assert list(shelf.glob("*/*")) == [file]
+    assert {f"vectors: {one} is not what was written; removed" for one in (file, other)} == set(caplog.messages)
 
 
 def test_a_colleague_may_read_what_is_kept_and_what_nobody_can_read_is_passed_over(
@@ -152,7 +163,7 @@ def test_a_colleague_may_read_what_is_kept_and_what_nobody_can_read_is_passed_ov
 
 
 def test_the_shelf_holds_no_more_than_it_may(backbone: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was used longest ago goes first; with no room nothing is kept."""
+    """What was used longest ago goes first. What alone exceeds it drives nothing out; with no room nothing is kept."""
     monkeypatch.setenv(vectors.VARIABLE, str(14_000 / 2**30))  # two files of 41 rows of 32 numbers, not three
     files = []
     for readout in ("mean", "cls", "max"):
@@ -163,12 +174,49 @@ def test_the_shelf_holds_no_more_than_it_may(backbone: Path, shelf: Path, monkey
             os.utime(file, (at, at))
     assert [len(held) for held in files] == [1, 2, 2]
     assert not files[0] & files[2]
+    with reading_together(encoder := Encoder.load(backbone, readout="sep"), World()):
+        encoder.encode([f"{first} {second}" for first in TEXTS[:11] for second in TEXTS[:11]])
+    assert set(shelf.glob("*/*.safetensors")) == files[2]
     monkeypatch.setenv(vectors.VARIABLE, "0")
     with reading_together(encoder := Encoder.load(backbone, readout="sum"), World()):
         encoder.encode(TEXTS)
     assert set(shelf.glob("*/*.safetensors")) == files[2]
-    monkeypatch.setenv(vectors.VARIABLE, "much")
-    with pytest.raises(TrainerError, match=r"SEMRAY_VECTORS_GB = 'much'\n  accepted: a number of gigabytes"):
+
+
+def test_a_file_counts_as_used_when_vectors_are_taken_from_it(
+    backbone: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when only others of its encoder are."""
+    halves, files = (TEXTS[:21], TEXTS[20:]), list[Path]()
+    for half in halves:
+        with reading_together(encoder := Encoder.load(backbone), World()):
+            encoder.encode(half)
+        files += set(shelf.glob("*/*.safetensors")) - set(files)
+    for half, used, other in zip(halves, files, files[::-1], strict=True):
+        os.utime(used, (1, 1))
+        os.utime(other, (2, 2))
+        with reading_together(encoder, World()):
+            encoder.encode(half[2:])
+        assert used.stat().st_mtime > other.stat().st_mtime == 2
+    monkeypatch.setenv(vectors.VARIABLE, str(10_000 / 2**30))  # all three take 12,400
+    with reading_together(encoder := Encoder.load(backbone, readout="cls"), World()):
+        encoder.encode(TEXTS)
+    assert [file.exists() for file in files] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("written", "room"), [(None, 2 * 2**30), ("0.5", 2**29), ("0", 0), ("much", None), ("-1", None), ("inf", None)]
+)
+def test_the_room_is_a_number_of_gigabytes(
+    monkeypatch: pytest.MonkeyPatch, written: str | None, room: int | None
+) -> None:
+    monkeypatch.delenv(vectors.VARIABLE, raising=False)
+    if written is not None:
+        monkeypatch.setenv(vectors.VARIABLE, written)
+    if room is not None:
+        assert vectors.limit() == room
+        return
+    with pytest.raises(TrainerError, match=rf"SEMRAY_VECTORS_GB = '{written}'\n  accepted: a number of gigabytes"):
         vectors.limit()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.tiny import tiny_backbone
+from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.frozen.settings import Settings
 from trainers.frozen.training import read
@@ -72,11 +73,12 @@ def test_the_longer_standing_spelling_of_a_pooling(tmp_path: Path) -> None:
     assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
 
 
-def test_an_encoder_that_was_saved_here_is_read_as_it_was(tmp_path: Path) -> None:
-    first = read(Settings(readout="cls", max_length=20), tiny_backbone(tmp_path / "tiny"), World())
+@pytest.mark.parametrize("readout", ["cls", "sum", "weighted", "gated"])
+def test_an_encoder_that_was_saved_here_is_read_as_it_was(tmp_path: Path, readout: str) -> None:
+    first = Encoder.load(tiny_backbone(tmp_path / "tiny"), readout=readout, layers=2, max_length=20)
     first.save(tmp_path / "saved")
     again = read(Settings(), tmp_path / "saved", World())
-    assert (again.readout, again.max_length) == ("cls", 20)
+    assert (again.readout, again.max_length) == (readout, 20)
     assert np.array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
@@ -97,8 +99,35 @@ def test_modules_that_are_not_here_are_refused_with_what_reads_them(
     assert read(Settings(readout="mean"), folder, World()).readout == "mean"
 
 
+@pytest.mark.parametrize(
+    ("kept", "said"), [((0,), "0 Pooling modules"), ((0, 1, 1), "2 Pooling modules"), ((0, 2, 1), "Other")]
+)
+def test_other_modules_than_one_pooling_are_refused(tmp_path: Path, kept: tuple[int, ...], said: str) -> None:
+    folder = as_kept(tmp_path, "mean", 20, "Normalize")
+    listed = json.loads((folder / "modules.json").read_text())
+    listed[2]["type"] = "a.library.Other"
+    (folder / "modules.json").write_text(json.dumps([listed[place] for place in kept]))
+    with pytest.raises(ValueError, match=rf"has {said} in modules.json, which is not done here\n  accepted: "):
+        read(Settings(), folder, World())
+
+
 def written_into(file: Path, **fields: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+@pytest.mark.parametrize("included", [True, False])
+@pytest.mark.parametrize("prompt", ["", "a tool of the town: "])
+def test_a_prompt_is_averaged_with_its_text_or_refused(tmp_path: Path, prompt: str, included: bool) -> None:
+    folder = as_kept(tmp_path, "mean", 20)
+    written_into(folder / "1_Pooling" / "config.json", include_prompt=included)
+    named = {"prompts": {"text": prompt}, "default_prompt_name": "text"} if prompt else {}
+    written_into(folder / "config_sentence_transformers.json", **named)
+    if prompt and not included:
+        with pytest.raises(ValueError, match=r"has pooling without the prompt, which is not done here"):
+            read(Settings(), folder, World())
+    else:
+        found = read(Settings(), folder, World()).encode_unscaled(TEXTS)
+        assert found == pytest.approx(by_its_own_program(folder), abs=1e-5)
 
 
 @pytest.mark.parametrize(
