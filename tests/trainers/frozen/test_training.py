@@ -56,8 +56,12 @@ def test_a_model_is_read_as_its_own_modules_read_it(tmp_path: Path, pooling: str
     assert (other.readout, other.max_length) == ("max", 8)
 
 
-def test_a_bare_transformer_is_read_by_its_mean_at_full_length(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "fields", [{}, {"architectures": None}, {"architectures": ["BertForCausalLM"], "is_causal": False}]
+)
+def test_a_bare_transformer_is_read_by_its_mean_at_full_length(tmp_path: Path, fields: dict[str, object]) -> None:
     folder = tiny_backbone(tmp_path / "bare", seed=2)
+    written_into(folder / "config.json", **fields)
     (folder / "sentence_bert_config.json").unlink()
     encoder = read(Settings(), folder, World())
     assert (encoder.readout, encoder.max_length) == ("mean", 128)
@@ -112,7 +116,8 @@ def test_other_modules_than_one_pooling_are_refused(tmp_path: Path, kept: tuple[
 
 
 def written_into(file: Path, **fields: object) -> None:
-    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+    held = json.loads(file.read_text()) if file.is_file() else {}
+    file.write_text(json.dumps({**held, **fields}))
 
 
 @pytest.mark.parametrize("included", [True, False])
@@ -158,6 +163,8 @@ def test_what_changes_no_vector_is_passed_over(tmp_path: Path) -> None:
     harmless = {"do_lower_case": False, "unpad_inputs": False, "query_length": 4}
     written_into(folder / "sentence_bert_config.json", **harmless, model_args={"add_pooling_layer": False})
     written_into(folder / "config_sentence_transformers.json", truncate_dim=None)
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 32}')  # the mean, then
     encoder = read(Settings(), folder, World())
     assert encoder.encode_unscaled(TEXTS) == pytest.approx(by_its_own_program(folder), abs=1e-5)
 
@@ -181,6 +188,7 @@ def test_the_length_in_a_file_that_an_older_version_named_after_the_kind(tmp_pat
     [
         ("config.json", {"architectures": ["LlamaForCausalLM"]}, "LlamaForCausalLM and no modules.json"),
         ("tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"}, "a chat template"),
+        ("chat_template.jinja", {}, "a chat template"),
     ],
 )
 def test_a_bare_transformer_that_is_not_read_by_the_mean_of_its_texts_is_refused(
