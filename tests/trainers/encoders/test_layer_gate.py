@@ -28,7 +28,7 @@ TEXTS = [
 @pytest.fixture
 def opened(backbone: Path) -> Encoder:
     """A gate that is far from uniform."""
-    encoder = Encoder.load(backbone, readout="gated", layers=2, max_length=12, prefix="a tool: ")
+    encoder = Encoder.load(backbone, readout="gated", layers=3, max_length=12, prefix="a tool: ")
     assert encoder.layer_gate is not None
     encoder.layer_gate.initialise(torch.Generator().manual_seed(0))
     torch.nn.init.normal_(encoder.layer_gate.outer.weight, std=0.3, generator=torch.Generator().manual_seed(1))
@@ -54,7 +54,7 @@ def test_it_begins_as_the_uniform_mixture_whatever_was_drawn(backbone: Path):
 def test_one_that_was_trained_is_trained_on(opened: Encoder, tmp_path: Path):
     """Only a gate without any weights is given some: the seed of a second training has no say in the mixture."""
     opened.save(tmp_path / "saved")
-    settings = Settings(readout="gated", layers=2, steps=1, batch_size=4, learning_rate=1e-12, max_length=12)
+    settings = Settings(readout="gated", layers=3, steps=1, batch_size=4, learning_rate=1e-12, max_length=12)
     for seed in (0, 1):
         again, _ = fit(settings, tmp_path / "saved", tiny_corpus(20), seed, World())
         assert again.layer_gate is not None
@@ -69,8 +69,9 @@ def test_each_text_has_weights_of_its_own_and_its_vector_is_their_mixture(opened
     taken = np.stack([weights for _, weights in readings if weights is not None])
     assert taken.shape == (4, 4)
     assert np.allclose(taken.sum(1), 1, atol=1e-6)
-    assert (taken[:, :2] == 0).all()
-    assert np.ptp(taken[:, -1]) > 0.02
+    assert (taken[:, 0] == 0).all()
+    assert (taken[:, 1:] > 0).all()
+    assert np.ptp(taken, axis=0).max() > 0.02
     mixed = np.einsum("nl,nld->nd", taken, means)
     assert np.allclose(opened.encode(TEXTS), mixed / np.linalg.norm(mixed, axis=1, keepdims=True), atol=1e-5)
 
@@ -88,7 +89,8 @@ def test_what_is_saved_opens_here_and_as_a_sentence_transformer_without_trust(op
         ".txt",
     }
     theirs.save(str(tmp_path / "again"))
-    assert np.allclose(Encoder.load(tmp_path / "model").encode(TEXTS), theirs.encode(TEXTS), atol=1e-5)
+    again = sentence_transformer(tmp_path / "again", device="cpu", local_files_only=True)
+    assert np.allclose(again.encode(TEXTS), rows, atol=1e-5)
     (tmp_path / "model" / "1_GatedLayerPooling" / "model.safetensors").unlink()
     with pytest.raises(BackboneError, match=r"1_GatedLayerPooling/model\.safetensors"):
         resolve_backbone(str(tmp_path / "model"))
