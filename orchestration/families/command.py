@@ -135,9 +135,15 @@ def check_resources(study: Study) -> None:
     """Raise ValueError for settings of DeepSpeed and checkpoints, which scripts do not get."""
     resources = study.resources
     if resources.deepspeed.zero_stage:
-        raise ValueError("resources.deepspeed.zero_stage: accepted: 0: a script trains in its own way")
+        raise ValueError(
+            f"resources.deepspeed.zero_stage = {resources.deepspeed.zero_stage}\n"
+            "  accepted: 0: a script trains in its own way"
+        )
     if resources.checkpoint_every:
-        raise ValueError("resources.checkpoint_every: accepted: 0: a script says itself when it saves")
+        raise ValueError(
+            f"resources.checkpoint_every = {resources.checkpoint_every}\n"
+            "  accepted: 0: a script says itself when it saves"
+        )
 
 
 def alike(study: Study) -> tuple[str, ...]:

@@ -39,12 +39,18 @@ def check_world(study: Study) -> None:
     """Raise ValueError for resources that this family does not support, such as several workers with GPUs."""
     resources = study.resources
     if resources.launcher == "train" and resources.workers_per_run == 1:
-        raise ValueError("resources.launcher: accepted: auto or pool: one worker of this family trains in a lane")
+        raise ValueError(
+            "resources.launcher = 'train'\n  accepted: auto or pool: one worker of this family trains in a lane"
+        )
     if resources.workers_per_run > 1 and resources.gpus_per_run:
-        raise ValueError("resources.workers_per_run: accepted: 1 with GPUs: this family has workers on CPUs alone")
+        raise ValueError(
+            f"resources.workers_per_run = {resources.workers_per_run}\n"
+            "  accepted: 1 with GPUs: this family has workers on CPUs alone"
+        )
     if resources.deepspeed.zero_stage:
         raise ValueError(
-            "resources.deepspeed.zero_stage: accepted: 0: the library's own trainer trains this family"
+            f"resources.deepspeed.zero_stage = {resources.deepspeed.zero_stage}\n"
+            "  accepted: 0: the library's own trainer trains this family"
         )
     if NO_BACKBONE in study.backbones:
         raise ValueError("backbones: accepted: one encoder or more")

@@ -158,7 +158,7 @@ def foretold_words(expected: Foretold | None, lanes: int) -> str:
     places = ", ".join(map(_seen_from_here, expected.ledgers))
     return (
         f"{_about(expected.seconds, lanes)}: an estimate from {counted(expected.runs, 'run')} of the same "
-        f"family and backbone in {places}, by their texts a second"
+        f"family and backbone in {places}, by their pace"
     )
 
 

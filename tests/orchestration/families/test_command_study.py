@@ -257,8 +257,8 @@ def test_a_claim_stays_declared_where_another_metric_is_read_later_and_not_where
         ("evaluate: [scores]", "evaluate: [score]", "did you mean scores"),
         ("lr: 1.0e-3}", "train: false, run: [python, train.py, '{seed}']}", r"no \{seed\} with train: false"),
         ("slow: {lr: 1.0e-3}", "slow: {train: false, run: []}", r"evaluate holds scores, which reads scores"),
-        ("seeds:", "resources: {deepspeed: {zero_stage: 3}}\nseeds:", r"zero_stage: accepted: 0: a script trains in its own way"),
-        ("seeds:", "resources: {checkpoint_every: 5}\nseeds:", r"checkpoint_every: accepted: 0: a script says itself when"),
+        ("seeds:", "resources: {deepspeed: {zero_stage: 3}}\nseeds:", r"zero_stage = 3\n  accepted: 0: a script trains in its own way"),
+        ("seeds:", "resources: {checkpoint_every: 5}\nseeds:", r"checkpoint_every = 5\n  accepted: 0: a script says itself when"),
     ],
 )  # fmt: skip
 def test_plan_refuses(place: Path, old: str, new: str, said: str) -> None:
