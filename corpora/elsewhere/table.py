@@ -137,3 +137,10 @@ def readings(path: Path, table: Table, given: Mapping[str, str]) -> dict[str, st
     if strange := [metric for metric in given if metric not in found]:
         raise wrong(path, f"--read {strange[0]}: has no row of that metric", ", ".join(found))
     return {**found, **given}
+
+
+def unsaid(table: Table, given: Mapping[str, str]) -> set[str]:
+    """The metrics of which neither the table nor a given reading says whether more is better."""
+    columns = [column for columns in table.values() for column in columns.items()]
+    said = {metric for metric, column in columns if column.larger_is_better}
+    return {metric for metric, _ in columns} - said - given.keys()

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
-from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings
+from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings, unsaid
 from corpora.store.errors import CorpusError
 from orchestration.commands.show import check_outputs, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
@@ -44,12 +44,16 @@ CLAIM_OPTIONS = ("treatment", "control", "metric", "expect", "margin", "min_effe
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The findings on a table, and the study, ledger and folder that were made of it."""
+    """The findings on a table, and the study, ledger and folder that were made of it.
+
+    taken_as_higher: metrics of its claims of which nobody said whether more is better.
+    """
 
     findings: Findings
     plan: Plan
     ledger: Ledger
     folder: Path
+    taken_as_higher: tuple[str, ...]
 
 
 class _CommandLine(Document):
@@ -78,6 +82,9 @@ def judge(options: Namespace) -> int:
         made_of = "" if table == Path(options.table) else printable(Path(os.path.abspath(options.table)).name)
         done = judged(table, claims, given_readings, folder, declared, made_of)
     show(options, done.findings)
+    if not Path(options.table).is_dir():  # of MTEB's main scores more is better
+        for metric in done.taken_as_higher:
+            say(f"read    {metric}: more is better, as nothing says otherwise (--read {metric}=lower does)")
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
     say(f"study   {shown_path(done.plan.study.path)}")
     return DONE
@@ -115,7 +122,9 @@ def judged(
         declare(study, plan(study, facts).runs, ledger)
     done = _recorded(study, facts, table, ledger)
     declare(study, done.runs, ledger)  # claims not declared above count as seen
-    return Judged(findings=find(study, done.runs, ledger), plan=done, ledger=ledger, folder=folder)
+    taken = sorted(unsaid(table, given_readings) & claimed(claims))
+    found = find(study, done.runs, ledger)
+    return Judged(findings=found, plan=done, ledger=ledger, folder=folder, taken_as_higher=tuple(taken))
 
 
 def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:

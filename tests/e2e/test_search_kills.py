@@ -125,7 +125,11 @@ def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
     assert search["best"] != 0
     assert "next    semray confirm margins.yaml" in (tmp_path / "done" / "err").read_text()
     confirmed = finished(tmp_path, "confirm", "done")
-    assert "semray run" not in (tmp_path / "done" / "err").read_text()  # would be another study
+    said = (tmp_path / "done" / "err").read_text()
+    assert "exploratory from here on, as the runs of a confirmation are seen" in said
+    assert not [
+        line for line in said.splitlines() if line.startswith("next") and "semray run" in line
+    ]  # another study
     assert [(verdict["claim"], verdict["control"]) for verdict in confirmed["verdicts"]] == [
         ("search B1", "B1"),
         ("H1 tuned", "B0"),

@@ -234,15 +234,21 @@ def test_runs_that_another_tool_exported(
         (folder / "s.json").write_text(json.dumps({"task_name": "STSBenchmark", "scores": scores}))
     claim = ["--treatment", "B", "--control", "A", "--metric", "STSBenchmark", "--json"]
     found = []
-    for source in (["runs.csv", "--arm", "loss", "--seed", "seed"], ["results"]):
+    by_columns = ["runs.csv", "--arm", "loss", "--seed", "seed"]
+    taken = "STSBenchmark: more is better, as nothing says otherwise (--read STSBenchmark=lower does)"
+    for source in (by_columns, ["results"]):
         assert main(["judge", *source, *claim]) == 0
-        (verdict,) = json.loads(capsys.readouterr().out)
+        said = capsys.readouterr()
+        (verdict,) = json.loads(said.out)
+        assert (taken in said.err) is (source == by_columns)  # MTEB's main scores are all of that kind
         page = Path(f"judged/{Path(source[0]).stem}/report.md").read_text()
         assert f"What do the scores in {source[0]} show?" in page
         assert f"made elsewhere, read from {source[0]}" in page
         found.append({name: verdict[name] for name in ("verdict", "words", "p", "deltas") if name in verdict})
     assert found[0]["verdict"] == "better"
     assert found[0] == found[1]
+    assert main(["judge", *by_columns, *claim, "--read", "STSBenchmark=higher"]) == 0
+    assert "more is better" not in capsys.readouterr().err
     assert main(["judge", "runs.csv", "--arm", "loss", *claim]) == 2
     assert "accepted: both, for a table with a row for each run" in capsys.readouterr().err
 
