@@ -18,7 +18,7 @@ from corpora.san.recipe import SetRecipe
 from corpora.san.records import FAILS
 from corpora.san.splicing import spliced
 from corpora.san.uniforms import sid_of
-from corpora.store.telling import Count, uncounted
+from corpora.store.telling import HowFar
 
 SCHEMA = pa.schema(
     [
@@ -46,10 +46,12 @@ class Rewriter:
     tag: Callable[[Sequence[str], Sequence[TaggedTokens]], Iterable[TaggedTokens]] | None = None
 
 
-def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0, count: Count = uncounted) -> pa.Table:
+def rows(
+    rewriter: Rewriter, texts: Sequence[str], first: int = 0, how_far: HowFar = lambda done: None
+) -> pa.Table:
     """A row of SCHEMA for each text, in their order; rows count from `first`.
 
-    count: called with the number of texts that are rewritten since its last call.
+    how_far: called with the number of texts that are rewritten by now.
     """
     generator, recipe = rewriter.generator, rewriter.recipe
     masking = Masking(recipe.law, recipe.scale, read_scores(recipe.importance))
@@ -58,14 +60,15 @@ def rows(rewriter: Rewriter, texts: Sequence[str], first: int = 0, count: Count 
         tokens = list(rewriter.tag(texts, tokens))
     sids = np.array([sid_of(text) for text in texts], np.uint64)
     states = np.empty(len(texts), object)  # of each text, ids after each iteration (iterations, T)
-    masked = np.zeros((len(texts), recipe.iterations), np.int16)
+    masked, done = np.zeros((len(texts), recipe.iterations), np.int16), 0
     for group in batches(tokens, texts, generator.budget):
         batch = batched([tokens[row] for row in group], [texts[row] for row in group], sids[group])
         rewritten = mask_predict(batch, generator, recipe, masking)
         masked[group] = rewritten.masked.T
         for place, row in enumerate(group):
             states[row] = rewritten.ids[:, place, : len(tokens[row].ids)].copy()
-        count(len(group))
+        done += len(group)
+        how_far(done)
     made = [
         _made(text, each, state, generator.surfaces)
         for text, each, state in zip(texts, tokens, states, strict=True)

@@ -8,15 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Tell = Callable[[str], None]
-Count = Callable[[int], None]  # takes the number of texts, steps, … done since its last call
+HowFar = Callable[[int], None]  # takes the number of texts, steps, … done by now
 SHORT_SECONDS = 60.0  # of less nobody needs to hear
 
 
 def unheard(words: str) -> None:
-    """For nobody."""
-
-
-def uncounted(more: int) -> None:
     """For nobody."""
 
 
@@ -39,8 +35,11 @@ def aloud(words: str) -> None:
     _LISTENER.get()(words)
 
 
-def counted(doing: str, many: int, tell: Tell) -> Count:
-    """A count that tells how many of so many are done, and the time left."""
+def counted(doing: str, many: int, tell: Tell) -> Callable[[int], None]:
+    """A function to call with the number of texts, pairs, … done since its last call.
+
+    It tells how many of so many are done, and the time left.
+    """
     began, done = time.monotonic(), 0
 
     def count(more: int) -> None:

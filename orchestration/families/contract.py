@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from corpora.store.telling import Count, Tell
+    from corpora.store.telling import HowFar, Tell
     from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
     from orchestration.study.run import Job, Result
@@ -270,7 +270,7 @@ class Family(Protocol):
         ...
 
 
-Write = Callable[[int, "Count"], None]  # writes a shard by its number, and counts its units
+Write = Callable[[int, "HowFar"], None]  # writes a shard by its number, and says how many of its units are done
 
 
 class OwnWork(Protocol):

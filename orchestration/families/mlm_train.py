@@ -17,9 +17,9 @@ from orchestration.study.names import typed
 from orchestration.study.writable import new_folder
 
 if TYPE_CHECKING:
-    from corpora.store.telling import Count
+    from corpora.store.telling import HowFar
     from orchestration.families.contract import Write
-    from trainers.engine.world import Precision, Progress
+    from trainers.engine.world import Precision
     from trainers.san.masked_settings import MaskedSettings
 
 SUMMARY = "train a backbone to fill masks on a corpus, as a generator for san-generate"
@@ -129,28 +129,19 @@ def work_of(options: Namespace) -> GeneratorTraining:
 
 
 def _open_writer(order: TrainingOrder) -> Write:
-    def write(shard: int, count: Count) -> None:
+    def write(shard: int, how_far: HowFar) -> None:
         from corpora.san.build import selected
         from corpora.store.errors import CorpusError
         from trainers.engine.world import World
         from trainers.errors import TrainerError
         from trainers.san.masked_training import train
 
-        world = World(device=order.device, precision=order.precision, report=_counting(count))
+        world = World(
+            device=order.device, precision=order.precision, report=lambda progress: how_far(progress.step)
+        )
         try:
             train(order.settings, order.backbone, selected(order.data).texts, order.folder, world, name=order.id)
         except (TrainerError, ValueError) as error:
             raise CorpusError(str(error)) from error
 
     return write
-
-
-def _counting(count: Count) -> Callable[[Progress], None]:
-    before = 0
-
-    def report(progress: Progress) -> None:
-        nonlocal before
-        count(progress.step - before)
-        before = progress.step
-
-    return report

@@ -17,7 +17,7 @@ from corpora.san.lexicon_sources import Lexicon, lexicon, rewriter
 from corpora.san.mask_predict import Generator
 from corpora.san.recipe import SetRecipe
 from corpora.store.errors import CorpusError
-from corpora.store.telling import Count
+from corpora.store.telling import HowFar
 from orchestration.families.contract import Write
 from trainers.engine.world import Precision
 
@@ -63,9 +63,9 @@ def _open_writer(order: Order) -> Write:
     names, found = names_of(order.data), _lexicon(order.data)
     using = rewriter(_generator(order, names, found), order.recipe, found)
 
-    def write(shard: int, count: Count) -> None:
+    def write(shard: int, how_far: HowFar) -> None:
         texts = shards.sentences_of(order.folder, shard)
-        shards.write_shard(order.folder, shard, rows(using, texts, shard * shards.SHARD, count))
+        shards.write_shard(order.folder, shard, rows(using, texts, shard * shards.SHARD, how_far))
 
     return write
 

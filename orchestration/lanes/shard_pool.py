@@ -11,12 +11,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corpora.store.errors import CorpusError
-from corpora.store.telling import Count
 from orchestration.lanes.cluster import RunShare, connected, cores, go_to, runs_that_fit, started_in
 from orchestration.study.errors import StudyError
 
@@ -52,20 +52,10 @@ class _Worker:
             go_to(self.folder)
             self.write = self.write or self.open_writer()
             for shard in batch["shard"].tolist():
-                self.write(shard, self._count_of(shard))
+                self.write(shard, partial(self.heard.hear.remote, shard))
         except (CorpusError, StudyError) as error:
             reason = str(error)
         return {**batch, "reason": np.array([reason] * len(batch["shard"]))}
-
-    def _count_of(self, shard: int) -> Count:
-        done = 0
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            self.heard.hear.remote(shard, done)
-
-        return count
 
 
 def write_shards(
@@ -95,7 +85,7 @@ def write_shards(
         if room < 1:
             raise StudyError(
                 f"a worker needs {share.words}, and Ray has no such room\n"
-                f"  accepted: fewer `--gpus`, or a cluster with as much"
+                "  accepted: fewer `--gpus`, or a cluster with as much"
             )
         context = DataContext.get_current()
         context.enable_progress_bars = False

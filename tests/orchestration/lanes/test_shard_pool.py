@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from corpora.san.data import SanData
 from corpora.san.recipe import SetRecipe
 from corpora.san.shards import every_sentence, path_of, pending, read_manifest
 from corpora.store.errors import CorpusError
-from corpora.store.telling import Count
+from corpora.store.telling import HowFar
 from orchestration.commands.cli import main
 from orchestration.families.san_set import Order, begin, writer_of
 from orchestration.lanes import shard_pool
@@ -55,11 +55,11 @@ def in_tens(order: Order, cache: str, killed: str | None = None):
     san_shards.SHARD = 10
     write = writer_of(order)()
 
-    def one(shard: int, count: Count) -> None:
+    def one(shard: int, how_far: HowFar) -> None:
         if killed and shard == 2 and not Path(killed).exists():
             Path(killed).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        write(shard, count)
+        write(shard, how_far)
 
     return one
 
@@ -101,26 +101,29 @@ def test_a_reason_for_people_comes_through():
 
 
 def test_how_far_all_shards_are_is_heard_while_they_are_written(tmp_path, monkeypatch):
-    """Three units of one and two of the other. Neither is whole before that was heard."""
+    """Three units of one and two of the other, each of which is whole once that was heard."""
     monkeypatch.setattr(shard_pool, "LOOK_SECONDS", 0.02)
-    heard_of_all, told = tmp_path / "heard", []
+    gates, told = [tmp_path / "0", tmp_path / "1"], list[int]()
 
     def open_writer():
-        def write(shard: int, count: Count) -> None:
-            count(1)
-            count(2 - shard)
-            give_up = time.monotonic() + 60
-            while not heard_of_all.exists() and time.monotonic() < give_up:
-                time.sleep(0.01)
+        def write(shard: int, how_far: HowFar) -> None:
+            how_far(1)
+            how_far(3 - shard)
+            with gates[shard].open() as gate:
+                fcntl.flock(gate, fcntl.LOCK_SH)  # waits until it was heard
 
         return write
 
     def hear(done: int) -> None:
         told.append(done)
-        if done == 5:
-            heard_of_all.touch()
+        for gate, heard in ((first, 3), (second, 5)):
+            if done >= heard:
+                fcntl.flock(gate, fcntl.LOCK_UN)
 
-    write_shards([0, 1], open_writer, share=ONE, workers=2, on_moved=hear)
+    with gates[0].open("w") as first, gates[1].open("w") as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        fcntl.flock(second, fcntl.LOCK_EX)
+        write_shards([0, 1], open_writer, share=ONE, workers=2, on_moved=hear)
     assert told == sorted(set(told))
     assert told[-1] == 5
 
@@ -129,7 +132,7 @@ def test_more_than_there_is():
     with pytest.raises(
         StudyError, match=r"needs 1 CPU and 2 GPUs, and Ray has no such room\n  accepted: fewer `--gpus`"
     ):
-        write_shards([0], lambda: lambda shard, count: None, share=RunShare(cpus=1, gpus=2))
+        write_shards([0], lambda: lambda shard, how_far: None, share=RunShare(cpus=1, gpus=2))
 
 
 def test_the_command(order, tmp_path, monkeypatch, capsys):
