@@ -33,10 +33,8 @@ def headroom(options: Namespace) -> int:
         raise StudyError(f"{study.path}: family = {study.family}\n  accepted: {able}, to be told of headroom")
     if options.plot:
         folder_fits(Path(options.plot))
-    with (
-        doing(PREPARING),
-        redirect_stdout(sys.stderr),
-    ):  # DeepSpeed prints to stdout as it loads, which must hold JSON only
+    # DeepSpeed prints to stdout as it loads, which must hold JSON only
+    with doing(PREPARING), redirect_stdout(sys.stderr):
         gather_facts(study)
         prepare(study)
         found = {name: headroom_of(study.data, name, aloud) for name in study.backbones}

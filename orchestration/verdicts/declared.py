@@ -274,7 +274,7 @@ def _inherited(records: StudyRecords) -> Declaration | None:
     found: list[Mapping[str, Any]] = []
     sources: dict[tuple[str, Any], Declaration] = {}  # study and group of the claims that were declared unseen
     for own in records.study.compare:
-        says, rows = [_digests(records, own, order) for order in (ANY, AS_GIVEN)], digests_of_rows(records, own)
+        says, rows = [_digests(records, own, order) for order in (ANY, AS_GIVEN)], [*digests_of_rows(records, own)]
         made.update(map(canonical, says))
         keys = dict.fromkeys(canonical([digests, digest]) for digests in says for digest in rows)
         known = [pair for key in keys for pair in others.get(key, ())]

@@ -6,7 +6,7 @@ Other rows, chosen after a look, make another test.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,10 @@ def rows_of(records: StudyRecords, claim: Declared) -> dict[str, Any]:
     return _rows(records, claim, _measured(records, claim) | _measured_by_metric(records, claim))
 
 
-def digests_of_rows(records: StudyRecords, claim: Declared) -> tuple[str, str]:
-    """The digest of the claim's rows, and that of old ledgers, which counts all metrics of a file of scores."""
-    return rows_of(records, claim)["rows"], _rows(records, claim, _measured(records, claim))["rows"]
+def digests_of_rows(records: StudyRecords, claim: Declared) -> Iterator[str]:
+    """The digest of the claim's rows, then that of old ledgers, which counts all metrics of a file of scores."""
+    yield rows_of(records, claim)["rows"]
+    yield _rows(records, claim, _measured(records, claim))["rows"]
 
 
 def on_other_rows(written: Mapping[str, Any], records: StudyRecords, claim: Declared) -> bool:
