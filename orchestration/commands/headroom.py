@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from argparse import Namespace
@@ -18,6 +17,7 @@ from orchestration.commands.waiting import PREPARING, doing
 from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError, written_to
+from orchestration.study.json_text import json_text
 from orchestration.study.writable import folder_fits
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def headroom(options: Namespace) -> int:
     if options.plot:
         _draw(found, Path(options.plot))
     if options.json:
-        print(json.dumps({name: [asdict(one) for one in sets] for name, sets in found.items()}, indent=1))
+        print(json_text({name: [asdict(one) for one in sets] for name, sets in found.items()}))
     else:
         print("\n\n".join(f"{name}\n\n{table(sets)}" for name, sets in found.items()))
     return DONE

@@ -6,7 +6,6 @@ have one seed is the study's own run.
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -24,6 +23,7 @@ from orchestration.plan.crossed import alone_changed, level_seeds, runs_of_desig
 from orchestration.plan.held import planned
 from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
+from orchestration.study.json_text import json_text
 from orchestration.study.run import Job, Run, on
 from orchestration.study.study import Study
 
@@ -53,7 +53,7 @@ def noise(options: Namespace) -> int:
     with ledger.drive(study.name), _executor(study, ledger) as train:
         sources = _noise_sources(study, ledger, run, streams, seeds, metric, train)
     if options.json:
-        print(json.dumps(asdict(sources), indent=1))
+        print(json_text(asdict(sources)))
     else:
         print("\n".join([*_table(sources), "", *_advice(sources, study, options.arm)]))
     return DONE

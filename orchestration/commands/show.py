@@ -28,6 +28,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
+from orchestration.study.json_text import json_text
 from orchestration.study.names import cut, in_one_line, printable
 from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
@@ -186,7 +187,7 @@ def verify(options: Namespace) -> int:
         check_signature(passport, Path(options.signers), options.signed_by)
     other_claims = bool(options.declared) and options.declared.lower() != done.declared
     if options.json:
-        print(json.dumps(asdict(done), default=str))
+        print(json_text(asdict(done), indent=None))
     else:
         _print_check(done, options)
     if other_claims:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from orchestration.families.as_planned import check_backbone, check_corpus, chec
 from orchestration.families.contract import USUAL_IMPORTS, ArmSeen, Family, RowsOf
 from orchestration.families.encoder_checks import check_trained
 from orchestration.families.plain import PlainFamily
+from orchestration.study.json_text import json_text
 from orchestration.study.names import listed, names_accepted
 from orchestration.study.run import (
     DATA,
@@ -371,4 +371,4 @@ def _save(backbone: str, data: PairData, pair_sets: Sequence[TaskData], result: 
         else:
             place.mkdir(parents=True)
             save_adapter(place / WEIGHTS, trained, pair_set.x.shape[1])
-        (place / "headroom.json").write_text(json.dumps(asdict(headroom_of(pair_set)), indent=1))
+        (place / "headroom.json").write_text(json_text(asdict(headroom_of(pair_set))))

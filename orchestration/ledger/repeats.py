@@ -19,13 +19,16 @@ REMEDY = "the file as `semray reproducible` wrote it; delete it, and try the arm
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """The comparison of two executions of one run. metric, difference: where scores or items differ most."""
+    """The comparison of two executions of one run. metric, difference: where scores or items differ most.
+
+    difference: None if only one of the two has the figure, or one of its items.
+    """
 
     run: str
     label: str
     outcome: Literal["same bits", "same to 1e-6", "different"]
     metric: str = ""
-    difference: float = 0.0
+    difference: float | None = 0.0
 
     @property
     def words(self) -> str:
@@ -33,7 +36,10 @@ class Reproduction:
         said = f"{self.label}, run twice"
         if self.outcome == "same bits":
             return f"{said}: the same bits"
-        apart = f"{self.metric} differs by {self.difference:.2g}"
+        if self.difference is None:
+            apart = f"only one of the two has {self.metric}, or one of its items"
+        else:
+            apart = f"{self.metric} differs by {self.difference:.2g}"
         if self.outcome == "same to 1e-6":
             return f"{said}: the same to 1e-6 ({apart})"
         return f"{said}, is NOT reproducible: {apart}; equal seeds pair less than they should"
@@ -57,7 +63,8 @@ def read_one(storage: Storage, run: str) -> Reproduction:
 
 
 def _reproduction(run: str, note: Mapping[str, Any]) -> Reproduction:
-    repeat = Reproduction(**{**note, "difference": float(note["difference"])})
+    difference = note["difference"]
+    repeat = Reproduction(**{**note, "difference": None if difference is None else float(difference)})
     if repeat.run != run:
         raise ValueError(f"it tells of run {repeat.run}")
     return repeat

@@ -25,11 +25,16 @@ def compared(run: Run, first: Ledger, second: Ledger) -> Reproduction:
     if worst > 0:
         outcome = "same to 1e-6" if worst <= NEARLY else "different"
     return Reproduction(
-        run=run.id, label=run.label, outcome=outcome, metric=metric if worst else "", difference=worst
+        run=run.id,
+        label=run.label,
+        outcome=outcome,
+        metric=metric if worst else "",
+        difference=worst if math.isfinite(worst) else None,
     )
 
 
 def _differences(run: Run, first: Ledger, second: Ledger) -> Iterator[tuple[str, float]]:
+    """Metric and difference of every figure and item; infinite where only one execution has it."""
     one, two = first.record(run), second.record(run)
     for metric in dict.fromkeys(chain(one.metrics, two.metrics)):
         left, right = one.metrics.get(metric), two.metrics.get(metric)

@@ -538,6 +538,19 @@ def test_a_difference_cannot_act_on_the_terminal(
     assert max(map(len, said.splitlines())) < 500
 
 
+def test_a_forged_figure_that_is_no_number_is_told_to_programs_as_none(
+    passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python reads the NaN that a forger wrote; the output for programs holds none."""
+    members = members_of(passport)
+    members["findings.json"] = edited(
+        members["findings.json"], lambda found: found["findings"][0]["verdict"].update(p=math.nan)
+    )
+    assert main(["verify", str(packed(tmp_path / "forged", members)), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert [printed for place, printed, _ in said["differences"] if place.endswith("verdict.p")] == [None]
+
+
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH's ssh-keygen")
 def test_a_signature(passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from orchestration.verdicts.signature import sign

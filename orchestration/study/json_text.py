@@ -1,0 +1,21 @@
+"""JSON for programs, which has no number for a figure that does not exist."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def json_text(content: Any, *, indent: int | None = 1) -> str:
+    """Mappings, lists, texts and numbers as JSON; a number that is not finite, such as nan, becomes null."""
+    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
