@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,6 +26,7 @@ from orchestration.report.tables import (
 )
 from orchestration.study.errors import written_to
 from orchestration.study.names import printable
+from orchestration.study.writable import drafted
 
 if TYPE_CHECKING:
     from orchestration.verdicts.findings import Findings
@@ -181,9 +181,8 @@ def write(
             if left.name not in pictures:  # of an earlier report with other plots
                 left.unlink(missing_ok=True)
         for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
-            part = folder / f".{name}.part"
-            part.write_bytes(content)
-            os.replace(part, folder / name)
+            with drafted(folder / name) as draft:
+                draft.write_bytes(content)
     return folder / "report.html"
 
 

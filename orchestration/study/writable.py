@@ -1,8 +1,13 @@
-"""Checks before long work that its result can be written. `written_to` reports errors of the writing itself."""
+"""Checks before long work that its result can be written, and files that appear whole or not at all.
+
+`written_to` reports errors of the writing itself.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -41,6 +46,17 @@ def new_folder(text: str) -> Path:
         raise StudyError(f"{text}: nobody of that name has a home here\n  accepted: a folder") from None
     folder_fits(path)
     return path
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Yield a file beside `path` to write, which takes its place on a clean exit; else nothing is left of it."""
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def nearest_existing(folder: Path) -> Path:

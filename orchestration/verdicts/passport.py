@@ -28,6 +28,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.names import cut
 from orchestration.study.run import Run
+from orchestration.study.writable import drafted
 from orchestration.verdicts.declared import declaration_of
 from orchestration.verdicts.distributions import with_distributions
 from orchestration.verdicts.find import find
@@ -75,9 +76,8 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
     Returns its SHA-256. LedgerError if an entry is damaged, or has a link or a folder in place of a file.
     """
     study, held = plan.study, ledger.entries()
-    temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    with drafted(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(name: str, content: bytes) -> None:
             member = zipfile.ZipInfo(name, MOMENT)
@@ -102,7 +102,6 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
         for entry in dict.fromkeys(entry for run in plan.runs for entry in _entries_held(run, held)):
             for name, content in sorted(ledger.files(entry).items()):
                 add(f"ledger/{entry}/{name}", content)
-    temporary.replace(path)
     return digest_of(path)
 
 
