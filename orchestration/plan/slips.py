@@ -27,7 +27,20 @@ def slips(study: Study) -> list[str]:
     found += family(study.family).slips(study)
     if trained and len(study.seeds.all) == 1 and study.compare:
         found.append("seeds: one seed tells nothing of how far seeds differ; 8 are the default")
-    return found
+    return [*found, *_said_twice(study)]
+
+
+def _said_twice(study: Study) -> list[str]:
+    """A warning for claims of one group that say the same under several names."""
+    names: dict[tuple[str | None, str], dict[str, None]] = {}
+    for claim in study.claims:
+        names.setdefault((claim.family, claim.id), {})[claim.claim] = None
+    twice = dict.fromkeys(tuple(same) for same in names.values() if len(same) > 1)
+    return [
+        f"{listed(same)}: one claim under {len(same)} names, and corrected as {len(same)} claims, so each needs a "
+        "larger difference; one of them is enough"
+        for same in twice
+    ]
 
 
 def slips_of_processor(runs: Iterable[Run]) -> list[str]:

@@ -94,3 +94,36 @@ def test_a_search_for_the_weight_of_no_pairs_is_told(tmp_path: Path, dimensions:
     assert told(tmp_path, "concept", "A: {steps: 900}", "null", search=moved, data=TWO) == []
     others = f"{SEARCH}, dimensions: {{temperature: all}}}}\n"
     assert told(tmp_path, "concept", "A: {steps: 900}", "null", search=others) == []
+
+
+SAYS = """\
+question: Is one claim told twice?
+family: concept
+backbones: [{backbones}]
+arms: {{B0: {{train: false}}, B1: {{}}}}
+evaluate: [t2d, d2t]
+compare:
+  - {{claim: H1, treatment: B1, control: B0, metric: t2d/mrr, expect: equivalent, margin: 0.01}}
+  - {{claim: H2, treatment: B1, control: B0, {second}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "backbones", "same"),
+    [
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.01", "small", True),
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.010", "small, large", True),
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.01, backbone: small", "small", True),
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.01, family: other", "small", False),  # corrected apart
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.02", "small", False),
+        ("metric: t2d/mrr, expect: not_worse, margin: 0.01", "small", False),
+        ("metric: t2d/mrr, expect: equivalent, margin: 0.01, scope: test_set", "small", False),
+        ("metric: d2t/mrr, expect: equivalent, margin: 0.01", "small", False),
+    ],
+)
+def test_a_claim_under_two_names_is_told_once(second: str, backbones: str, same: bool, tmp_path: Path) -> None:
+    """It costs all claims of its group a hypothesis, on every backbone."""
+    path = tmp_path / "twice.yaml"
+    path.write_text(SAYS.format(second=second, backbones=backbones))
+    told = [line for line in slips(read_study(path)) if "names" in line]
+    assert [line.partition(":")[0] for line in told] == ["H1, H2"] * same
