@@ -218,7 +218,9 @@ def _print_check(done: Verification, options: Namespace) -> None:
 def show(options: Namespace, findings: Findings) -> None:
     """Print the verdicts in the requested form."""
     from orchestration.report import forms
+    from orchestration.report.across import TAKES, summaries
 
+    across = getattr(options, "across", False)
     if options.json:
         print(json.dumps(forms.as_json(findings), indent=1))
         say(*findings.beside)
@@ -226,7 +228,8 @@ def show(options: Namespace, findings: Findings) -> None:
         form = getattr(options, "format", TABLE)
         if form == TABLE:
             width = width_of(sys.stdout)
-            text = forms.printed(findings, width=width, with_across=getattr(options, "across", False))
-            print(fitted(text, width))
+            print(fitted(forms.printed(findings, width=width, with_across=across), width))
         else:
             print({"markdown": forms.markdown, "latex": forms.latex}[form](findings))
+    if across and not summaries(findings):
+        say(f"across  no table over all tasks: it takes {TAKES}")

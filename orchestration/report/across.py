@@ -27,6 +27,10 @@ class Compared(NamedTuple):
     backbone: str
 
 
+# what a table takes, in words
+TAKES = "two arms of a claim on one backbone, with two seeds of two tasks whose headlines are better when larger"
+
+
 @lru_cache(maxsize=2)  # one resampling for all forms of a report
 def summaries(findings: Findings) -> Mapping[Compared, Summary]:
     """A summary for each compared pair of arms, over the headline metrics for which larger is better.

@@ -289,6 +289,16 @@ def test_a_report_ends_with_what_it_comes_to(ask: Ask) -> None:
     assert err.splitlines()[-1] == "report  reports/first/report.html"
 
 
+def test_a_table_across_tasks_that_there_cannot_be_says_what_it_takes(ask: Ask) -> None:
+    code, out, err = ask("report", "first", "--across")
+    assert code == 0
+    assert "across tasks" not in out  # the study has a task alone
+    assert (
+        "across  no table over all tasks: it takes two arms of a claim on one backbone, with two seeds of" in err
+    )
+    assert "across" not in ask("report", "first")[2]
+
+
 def test_two_studies_side_by_side(ask: Ask) -> None:
     code, out, _ = ask("report", "first", "second")
     assert code == 0
