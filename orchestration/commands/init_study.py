@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -65,34 +66,31 @@ def init_study(options: Namespace) -> int:
 
 
 def study_text(
-    family_name: str, backbone: str, setting: str, values: tuple[Any, Any], task: str, metric: str
+    family_name: str, backbone: str, setting: str, values: tuple[str, str], task: str, metric: str
 ) -> str:
-    """The text of the file. values: of the control and the treatment; setting "train": training against none."""
+    """The text of the file. values: of control and treatment, as YAML; setting "train": training against none."""
     control, treatment = values
     first = family(family_name).first_study(setting)
-    arms = {"control": {setting: control}, "treatment": {setting: treatment}}
-    if setting == "train":
-        arms["control"] |= first.untrained
-    written = {name: _flow(settings) for name, settings in arms.items()}
+    beside = {name: _in_flow(value) for name, value in first.untrained.items()} if setting == "train" else {}
     shared = {name: value for name, value in first.train.items() if name != setting}
     data = _block("data", first, first.data, "an example: put your own in its place") if first.data else ""
     train = _block("train", first, shared, "what all arms share; what is not written has the family's default")
     what = (
         "training beat the backbone as it is"
         if setting == "train"
-        else f"{setting} = {_flow(treatment)} beat {setting} = {_flow(control)}"
+        else f"{setting} = {treatment} beat {setting} = {control}"
     )
     page = package(family_name) or f"docs/{family_name}.md"
     return f"""\
 # The question in your own words; the verdicts below answer it. The study is called what this file is called.
 question: {_flow(f"Does {what}?")}
 family: {family_name}             # {page}: its objective, its data and its settings
-backbones: [{_flow(backbone)}]    # a name of the hub or a folder; several are compared one by one
+backbones: [{_in_flow(backbone)}]    # a name of the hub or a folder; several are compared one by one
 seeds: 8                          # paired: seeds 0 to 7 of both arms; {{start: 8, max: 24}} adds until decided
 {data}{train}\
 arms:                             # an arm is a recipe: a name, and what it sets beside `train:`
-  control: {written["control"]}
-  treatment: {written["treatment"]}
+  control: {_arm({setting: control, **beside})}
+  treatment: {_arm({setting: treatment})}
 evaluate: [{_flow(task)}]         # the tasks; every trained model is scored on each
 compare:                          # claims, written down before the first run so that they cannot be chosen later
   - claim: H1
@@ -101,6 +99,11 @@ compare:                          # claims, written down before the first run so
     metric: {_flow(metric)}
     expect: better                # or worse; or equivalent or not_worse, with `margin: 0.01`
 """
+
+
+def _arm(settings: Mapping[str, str]) -> str:
+    """An arm on one line. settings: name -> its value as YAML."""
+    return f"{{{', '.join(f'{_in_flow(name)}: {value}' for name, value in settings.items())}}}"
 
 
 def _block(name: str, first: FirstStudy, values: Mapping[str, Any], comment: str) -> str:
@@ -127,9 +130,9 @@ def _metrics(recipes: Family, first: FirstStudy) -> dict[str, str]:
     return headlines | {metric: name for name in ordered for metric in tasks[name].metrics}
 
 
-def _values(kind: type, setting: str, first: FirstStudy, options: Namespace) -> tuple[Any, Any]:
+def _values(kind: type, setting: str, first: FirstStudy, options: Namespace) -> tuple[str, str]:
     if setting == "train":
-        return False, True
+        return "false", "true"
     own, others = field_types(kind), others_in(kind)
     accepted = words(own[setting] if setting in own or others is None else others[1])
     default = _default(kind, setting, first)
@@ -149,14 +152,21 @@ def _default(kind: type, setting: str, first: FirstStudy) -> str:
     return ""
 
 
-def _value(option: str, given: str | None, question: str, default: str) -> Any:
-    """A value read as YAML, from the command line or, if not given there, from an answer."""
+def _value(option: str, given: str | None, question: str, default: str) -> str:
+    """A value as YAML, from the command line or, if not given there, from an answer.
+
+    Where it can stand in a mapping as it was typed it does, so that reading the file tells what is misread: 010.
+    """
     while not given:
         given = _ask(question, default)
     try:
-        return yaml.safe_load(given)
+        value = yaml.safe_load(given)
     except (yaml.YAMLError, ValueError):  # a date with a month 13, digits without a number
         raise StudyError(f"--{option} {given}\n  accepted: a value as YAML writes it") from None
+    with suppress(yaml.YAMLError):
+        if given.isprintable() and yaml.safe_load(f"{{value: {given}}}") == {"value": value}:
+            return given.strip()
+    return _in_flow(value)
 
 
 def _choose(option: str, question: str, known: Sequence[str], given: str | None, *, or_own: bool = False) -> str:
@@ -181,6 +191,11 @@ def _ask(question: str, default: str) -> str:
     if not line:
         raise StudyError("the answers ended\n  accepted: an answer to each question, or options instead")
     return line.strip() or default
+
+
+def _in_flow(value: Any) -> str:
+    """A value as YAML that may stand in a list or mapping on one line, where a comma and a brace mean more."""
+    return _flow([value])[1:-1]
 
 
 def _flow(value: Any) -> str:

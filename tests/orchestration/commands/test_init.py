@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
+import yaml
 
 from orchestration.commands.cli import main
 from orchestration.commands.init import PLACES, write_family
@@ -107,6 +108,31 @@ def test_a_first_study_lacks_what_only_its_author_has(
     (place / lacking).write_text(content)
     assert main(["plan", "mine"]) == 0
     assert "runs = " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "typed", ["010", "1e-3", "no", "0x10", "1_000", "12:30:00", "null", "~", "2024-01-01", "'010'"]
+)
+def test_the_file_holds_what_was_typed(typed: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """YAML reads 010 as 8 and 12:30:00 as 45000, which reading the file tells."""
+    assert main([*begun("command", "lr", "1", typed, "scores/accuracy")]) == 0
+    assert f"\n  treatment: {{lr: {typed}}}\n" in Path("mine.yaml").read_text()
+    misread = {"010": "YAML reads 010 as 8", "12:30:00": "YAML reads 12:30:00 as 45000"}
+    said = capsys.readouterr().err
+    assert misread.get(typed, "") in said
+    assert ("YAML reads" in said) == (typed in misread)
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"), [("a, b", "a, b"), ("5 # five", 5), ("a}", "a}"), ("a: 1", {"a": 1}), (" 5 ", 5)]
+)
+def test_what_cannot_stand_in_an_arm_as_it_was_typed_is_what_it_means_there(
+    typed: str, value: object, place: Path
+) -> None:
+    asked = begun("command", "lr", "1", typed, "scores/accuracy")
+    assert main(["a, tiny one" if word == "tiny" else word for word in asked]) == 0
+    written = yaml.safe_load(Path("mine.yaml").read_text())
+    assert (written["backbones"], written["arms"]["treatment"]) == (["a, tiny one"], {"lr": value})
 
 
 @pytest.mark.parametrize(
