@@ -202,9 +202,12 @@ class LocalStorage:
 
     def entries(self) -> set[str]:
         """All names below the root; a file or link with an entry's name is damage, which reading it reports."""
-        with suppress(FileNotFoundError):
+        try:
             return set(os.listdir(self.root))
-        return set()
+        except FileNotFoundError:
+            if self.root.is_symlink():  # to a disk that is not mounted, say: nothing can be written there
+                raise
+            return set()
 
     def taken(self, name: str) -> bool:
         try:

@@ -48,7 +48,7 @@ def test_a_path_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
         lambda ledger: ledger.drive("study").__enter__(),
     ],
 )
-@pytest.mark.parametrize("url", ["foo://x", "a file", "s3://bucket/x"])
+@pytest.mark.parametrize("url", ["foo://x", "a file", "a link to nothing", "s3://bucket/x"])
 def test_a_ledger_that_cannot_be_reached(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -59,6 +59,9 @@ def test_a_ledger_that_cannot_be_reached(
     if url == "a file":
         url = str(tmp_path / "file")
         Path(url).write_text("")
+    if url == "a link to nothing":
+        url = str(tmp_path / "link")
+        Path(url).symlink_to("nowhere")
     if url.startswith("s3:"):
         forget = pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache
         forget()  # the credentials of other tests, and below those of this one
