@@ -22,7 +22,7 @@ from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.writable import file_fits
 
-PERCENT = 10  # a figure so many times larger than the scores of a ledger is taken as a percentage
+PERCENT = 10  # figures so many times as large as a ledger's scores are percentages, so many times as small shares
 FEWEST, MOST = 8, 200  # limits on seeds in the study that --write writes
 
 
@@ -52,16 +52,26 @@ def check_claim(options: Namespace) -> int:
     if options.write:
         _check_new(Path(options.write))
     noise = _noise_of(options)
-    in_percent = larger > 1 and larger > PERCENT * noise.typical
-    sd = noise.spread.sd * (100 if in_percent else 1)
+    unit = _unit(larger, noise.typical)
+    sd = noise.spread.sd * unit
     found = repeat(*figures, sd, noise.degrees, options.seeds)
     if options.json:
         print(json.dumps(asdict(found) | {"spread": asdict(noise.spread), "hours_a_run": noise.hours}, indent=1))
     else:
-        print("\n".join(_words(options, found, noise, sd, 2 if in_percent else 4)))
+        print("\n".join(_words(options, found, noise, sd, unit)))
     if options.write:
         _write(Path(options.write), options, found, noise, sd)
     return DONE
+
+
+def _unit(larger: float, typical: float) -> float:
+    """How many units of the figures are one of a ledger's scores, or of the published shares, whose typical is 0.
+
+    larger: of the two figures.
+    """
+    if larger > 1 and larger > PERCENT * typical:
+        return 100
+    return 0.01 if larger <= 1 < typical and typical > PERCENT * larger else 1
 
 
 def _noise_of(options: Namespace) -> _Noise:
@@ -110,8 +120,8 @@ def _of_ledger(options: Namespace) -> _Noise:
     )
 
 
-def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, digits: int) -> Sequence[str]:
-    spread = noise.spread
+def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, unit: float) -> Sequence[str]:
+    spread, digits = noise.spread, 2 if unit == 100 else 4
     alone = options.seeds == 1
     of_each, two = ("one seed each", "runs") if alone else (f"{options.seeds} seeds each", "such means")
     lines = [
@@ -120,6 +130,11 @@ def _words(options: Namespace, found: Repeat, noise: _Noise, sd: float, digits: 
         f"by chance   two {two} of one recipe differ as much in {_share(found.by_chance)} of cases",
         f"repeat      keeps the sign with a chance of {_share(found.keeps_sign)}, by these two figures alone",
     ]
+    if noise.typical and unit != 1:
+        taken = "percentages" if unit == 100 else "shares, and those of the ledger as percentages"
+        lines.insert(
+            0, f"unit        figures taken as {taken}: there {spread.metric} is about {noise.typical:.2g}"
+        )
     if found.seeds is None:
         return [*lines, "settled by  no number of seeds up to 10,000"]
     cost = f", {found.seeds * 2 * noise.hours:.1f} hours at this ledger's pace" if noise.hours else ""

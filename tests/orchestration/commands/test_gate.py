@@ -48,7 +48,7 @@ OF_A_SCRIPT = """\
 question: What does a loss move by?
 family: command
 seeds: 4
-data: {watch: [train.py], metrics: {accuracy: higher, loss: lower, bleu: higher}}
+data: {watch: [train.py], metrics: {accuracy: higher, loss: lower, bleu: higher, points: higher}}
 train: {run: [python, train.py, --seed, "{seed}", --out, "{out}", --rate, "{lr}"]}
 arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
 evaluate: [scores]
@@ -288,6 +288,7 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     for run in planned(study, ledger).runs:
         off = 0.05 * (-1) ** (run.seed or 0)
         values = {"scores/loss": 3.2 + off, "scores/accuracy": 0.6 + off / 10, "scores/bleu": 0.3}
+        values |= {"scores/points": 85 + off}
         scores = [Score(metric=metric, value=value) for metric, value in values.items()]
         finish(ledger, run, scores, seconds={"train": 1800.0})
 
@@ -302,10 +303,21 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     assert "metric: scores/loss, expect: better}" in loss
     assert "settled by  23 seeds each, unpaired, 23.0 hours at this ledger's pace" in loss  # two runs in an hour
     accuracy = told("60", "61", metric="scores/accuracy")
+    assert "unit        figures taken as percentages: there scores/accuracy is about 0.6\n" in accuracy
     assert "noise       0.58 over seeds" in accuracy
     assert "metric: scores/accuracy, expect: better}" in accuracy
     accuracy = told(".60", ".59", metric="scores/accuracy")
+    assert "unit " not in accuracy
     assert "noise       0.0058 over seeds" in accuracy
+    points = told(".850", ".851", metric="scores/points")  # of a script that writes percentages
+    assert (
+        "unit        figures taken as shares, and those of the ledger as percentages: there scores/points is"
+        in points
+    )
+    assert "noise       0.0006 over seeds" in points
+    points = told("85.0", "85.1", metric="scores/points")
+    assert "unit " not in points
+    assert "noise       0.0577 over seeds" in points
     assert "metric: scores/accuracy, expect: worse}" in accuracy
     words = ["check-claim", ".3", ".4", "--study", "own.yaml"]
     assert main([*words, "--metric", "scores/bleu"]) == 2
