@@ -176,10 +176,13 @@ def check_items(score: Score) -> None:
         )
 
 
-def makes_up(value: float, recorded: float) -> bool:
-    """True if the aggregate of items equals the recorded figure up to rounding, or if both are nan."""
+def makes_up(value: float, recorded: float, *, size: float | None = None) -> bool:
+    """True if the aggregate of items equals the recorded figure up to rounding, or if both are nan.
+
+    size: of the figures that were rounded, where value and recorded are sums of their differences.
+    """
     undefined = math.isnan(value) and math.isnan(recorded)
-    return undefined or bool(abs(value - recorded) <= 1e-5 * max(1.0, abs(recorded)))
+    return undefined or bool(abs(value - recorded) <= 1e-5 * max(1.0, abs(recorded) if size is None else size))
 
 
 def repeated(names: Sequence[str]) -> str | None:

@@ -221,15 +221,12 @@ def _check_items(claim: Claim, pairs: PairedSeeds) -> None:
 
 def _check_sum(claim: Claim, pairs: PairedSeeds, items: ItemSum, deltas: np.ndarray) -> None:
     for row, (seed, delta) in enumerate(zip(pairs.seeds, pairs.sign * deltas, strict=True)):
-        value = sum(
-            weight
-            * (
-                aggregate(term.aggregate, term.treatment[row], term.gold)
-                - aggregate(term.aggregate, term.control[row], term.gold)
-            )
+        figures = [
+            (weight, *(aggregate(term.aggregate, arm[row], term.gold) for arm in (term.treatment, term.control)))
             for weight, term in items.terms
-        )
-        if not makes_up(value, delta):
+        ]
+        value = sum(weight * (treatment - control) for weight, treatment, control in figures)
+        if not makes_up(value, delta, size=max(max(map(abs, of_arms)) for _, *of_arms in figures)):
             where = f"claim {claim.claim}: {claim.metric} at seed {seed}"
             raise ItemsError(f"{where} differs by {delta}, but its items by {value}")
 
