@@ -15,6 +15,8 @@ import numpy as np
 from evaluators.significance.level import ALPHA
 from evaluators.significance.seed_tests import ROUNDING, magnitude
 
+LARGEST = math.log(np.finfo(float).max)  # of an e-value: hundreds of seeds have none that is a number
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sequential:
@@ -62,14 +64,14 @@ def e_values(deltas: np.ndarray, tau2: float, null: float = 0.0, scale: float = 
 
         E_n = r^(-1/2) [(1 + t²/(n-1)) / (1 + t²/((n-1) r))]^(n/2),   r = 1 + n tau²
 
-    A prefix without spread holds E = 1: equal deltas must not stop a study.
+    A prefix without spread holds E = 1: equal deltas must not stop a study. Beyond all numbers it is the largest.
     """
     mean, sd = running_moments(deltas, scale)
     n = np.arange(1, deltas.shape[-1] + 1)
     spread = sd > 0
     t = np.where(spread, (mean - null) / np.where(spread, sd, 1.0), 0.0)
     t2_over_df = t**2 * n / np.maximum(n - 1, 1)
-    return np.where(spread, np.exp(log_e(t2_over_df, n, tau2)), 1.0)
+    return np.where(spread, np.exp(np.minimum(log_e(t2_over_df, n, tau2), LARGEST)), 1.0)
 
 
 def log_e(t2_over_df: np.ndarray, n: np.ndarray, tau2: float) -> np.ndarray:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestration.study.run import Job, Run
 
 ANY_ARM = ("", "")  # stands for all arms that train
+LEAST_P = 1e-300  # of some 230 growing seeds; that of more is no number above 0
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ def _claim(plan: Plan, reach: Reach) -> str:
         shown = f"{reach.smallest_effect:.3g} sds of the paired deltas"
     if not reach.items:
         floor = reach.smallest_p if reach.test == "t e-process" else reach.sign_flip_floor
-        details.append(f"{'' if reach.test == 't e-process' else 'exact '}p down to {floor:.2g}")
+        least = f"down to {floor:.2g}" if floor >= LEAST_P else f"below {LEAST_P:g}"
+        details.append(f"{'' if reach.test == 't e-process' else 'exact '}p {least}")
     if reach.correlation is not None:
         details.append(f"arms correlate {reach.correlation:.2f}")
     seeds = counted(reach.seeds, "seed") if reach.seeds else "the items"

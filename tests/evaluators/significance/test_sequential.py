@@ -74,6 +74,16 @@ def test_equal_deltas_never_stop_a_study():
     assert (e_values(rounded, 2.0) == 1).all()
 
 
+@pytest.mark.parametrize("n", [230, 400, 1000])
+def test_evidence_beyond_all_numbers_is_the_largest_one(n: int) -> None:
+    """An effect of 20 sds; without a warning, which would be an error here."""
+    deltas = np.random.default_rng(0).normal(20, 1, n)
+    path = e_values(deltas, 2.0)
+    assert np.isfinite(path).all()
+    assert (np.diff(path) >= 0).all()
+    assert 0 < Anytime(tuple(deltas), 2.0).p < 1e-260
+
+
 def test_mirror_scale_and_shift():
     d = np.random.default_rng(4).normal(0.5, 1, size=12)
     assert e_values(-7 * d, 2.0) == pytest.approx(e_values(d, 2.0))

@@ -585,6 +585,7 @@ def test_words_of_what_a_claim_can_show(load: Load) -> None:
     for told, words in (
         (reach, "8 seeds can show a difference of 0.0097 (exact sign-flip, sd 0.0084, exact p down to 0.0078)"),
         (replace(reach, test="t e-process", smallest_p=1e-4), "8 seeds can show a difference of 0.0097 (t e-process, sd 0.0084, p down to 0.0001)"),
+        (replace(reach, test="t e-process", smallest_p=0.0), "8 seeds can show a difference of 0.0097 (t e-process, sd 0.0084, p below 1e-300)"),
         (by_items, "8 seeds can show a difference of 0.0097 (exact sign-flip, sd 0.0084, 2,000 items 0.012, arms correlate 0.62)"),
         (replace(by_items, seeds=0, sd=None, correlation=None, on_margin="so far"), "the items can show a difference of 0.0097, so far (exact sign-flip, 2,000 items 0.012)"),
     ):  # fmt: skip
