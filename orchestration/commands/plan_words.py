@@ -13,7 +13,7 @@ from orchestration.commands.waiting import PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.plan.plan import Plan
+from orchestration.plan.plan import Plan, checked_backbones
 from orchestration.study.names import printable
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def plan(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     with doing(PREPARING):
         plan = planned(study, ledger)
+        if plan.left:
+            checked_backbones(study)
     if options.json:
         reaches, _ = _reaches(plan, ledger)
         done = {run.id for run in plan.done}

@@ -59,7 +59,7 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) ->
             )
 
 
-def check_target_layers(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -> None:
+def check_target_layers(study: Study, backbones: Sequence[Path]) -> None:
     """Raise ValueError for a backbone without the layers that an arm reads."""
     check_depth(study, backbones, lambda arm: max(arm.layers, default=0))
 
@@ -107,7 +107,8 @@ FAMILY: Family = EncoderFamily(
     own_tasks=tasks,
     reads=reads,
     sizes=(*SIZES, "held_sentences"),
-    checks=(check_claims, check_target_layers, check_pairs, check_lengths),
+    checks=(check_claims, check_pairs, check_lengths),
+    backbone_checks=(check_target_layers,),
     slips=micro_batch_slips(lambda settings: 2 * settings.batch_size),
     space=SPACE,
     shape=shape_by("steps", "batch_size", "max_length"),

@@ -40,6 +40,9 @@ ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # mark the folder of a Python enviro
 class CommandFamily(EncoderFamily):
     """An encoder family whose own task reads a file, so that `prepare` cannot try it on made-up vectors."""
 
+    def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
+        """Refuse none: a script may open what semray cannot."""
+
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         table, brought = self.tasks(study.data), brought_tasks(study.data)
         for name in study.evaluate:

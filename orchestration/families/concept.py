@@ -61,12 +61,12 @@ def check_views_given(study: Study) -> None:
     check_trained(study, lambda arm: check_views(arm, study.data.views, workers))
 
 
-def check_layers(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
+def check_layers(study: Study, backbones: Sequence[Path]) -> None:
     """Raise ValueError for a readout that mixes more layers than a backbone has."""
     check_depth(study, backbones, lambda arm: arm.layers if arm.readout in MIXTURES else 0)
 
 
-def check_layer_decay(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus) -> None:
+def check_layer_decay(study: Study, backbones: Sequence[Path]) -> None:
     """Raise ValueError for layer_decay < 1 with a backbone whose layers share their weights."""
     shared = [folder.name for folder in backbones if not layers_learn_apart(folder)]
     for name, arm in study.arms.items():
@@ -150,7 +150,8 @@ FAMILY: Family = EncoderFamily(
         Against("pair_auc", "t2d/recall@10"),  # P3: calibration against ranking
     ),
     sizes=("n_id", "n_hh", "n_dev", "test_concepts", "stress_concepts"),
-    checks=(check_layers, check_layer_decay, check_batches),
+    checks=(check_batches,),
+    backbone_checks=(check_layers, check_layer_decay),
     first_checks=(check_views_given,),
     slips=slips,
     space=SPACE,

@@ -259,6 +259,13 @@ class Family(Protocol):
         """Warnings for the plan on settings that are allowed but hardly meant, with arms, field and value."""
         ...
 
+    def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
+        """Raise ValueError or BackboneError for a backbone that its configuration shows to be none for an arm.
+
+        Plans ask too: nothing is built, and no library that trains is loaded.
+        """
+        ...
+
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         """Build or open what every run needs, before lanes start. ValueError or CorpusError if it cannot."""
         ...

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 Check = Callable[["Study", Sequence[Path], Any], None]  # study, folders of its backbones, corpus
 FirstCheck = Callable[["Study"], None]
+BackboneCheck = Callable[["Study", Sequence[Path]], None]  # study, folders of its backbones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +77,8 @@ class EncoderFamily:
     shape: for arms whose encoders train through `engine.loop`; `shape_by` makes one.
     own_tasks: the tasks on the family's own corpus, beside the public benchmarks.
     sizes: the fields of `data:` that decide how much there is to measure on, for messages.
-    first_checks, checks: checks of a study before data are opened, and with corpus and backbones loaded; their
-    ValueErrors name field, value and what is accepted.
+    first_checks, backbone_checks, checks: checks of a study before data are opened, by the configurations of its
+    backbones, and with its corpus loaded; their ValueErrors name field, value and what is accepted.
     slips: warnings for the plan.
     by_library: sentence-transformers loads the backbones, and supports more kinds than `Encoder`.
     """
@@ -103,6 +104,7 @@ class EncoderFamily:
     sizes: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     first_checks: tuple[FirstCheck, ...] = ()
+    backbone_checks: tuple[BackboneCheck, ...] = ()
     slips: Callable[[Study], Sequence[str]] = lambda study: ()
     first_study: Callable[[str], FirstStudy] = lambda setting: FirstStudy()
     needs_backbone: bool = True
@@ -147,9 +149,13 @@ class EncoderFamily:
                 with of_arm(name):
                     self.shape(arm)
 
-    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
+    def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
         for folder in () if self.by_library else backbones:
             check_kind(folder)
+        for check in self.backbone_checks:
+            check(study, backbones)
+
+    def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         if study.resources.runs_per_stack > 1:
             check_packed(backbones)
         corpus = self.load(study.data)

@@ -28,7 +28,7 @@ class NoCorpus:
     fingerprint: str = ""
 
 
-def check_modules(study: Study, backbones: Sequence[Path], corpus: NoCorpus) -> None:
+def check_modules(study: Study, backbones: Sequence[Path]) -> None:
     """Raise ValueError for a backbone with modules of its own that semray does not implement."""
     for name, arm in study.arms.items():
         for folder in backbones if arm.readout == "own" else ():
@@ -55,5 +55,5 @@ FAMILY: Family = EncoderFamily(
     load=lambda data: NoCorpus(),
     trainer=opener,
     told=told,
-    checks=(check_modules,),
+    backbone_checks=(check_modules,),
 )

@@ -48,5 +48,8 @@ class PlainFamily:
     def opened_by(self, folder: Path) -> str:
         return ""
 
+    def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
+        """Refuse none."""
+
     def slips(self, study: Study) -> Sequence[str]:
         return ()

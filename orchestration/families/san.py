@@ -90,16 +90,20 @@ def check_arms(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> No
             )
 
 
+def check_enough_layers(study: Study, backbones: Sequence[Path]) -> None:
+    """Raise ValueError for an arm that reads more layers than a backbone has."""
+    check_depth(study, backbones, lambda arm: arm.layers or 0)
+
+
 def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) -> None:
-    """Raise an error for a backbone that lacks what arms need: a mask token with room beside it, layers, dropout,
-    packed attention."""
+    """Raise an error for a backbone that lacks what arms need: a mask token with room beside it, layers that
+    can be left out, dropout, packed attention."""
     from trainers.encoders.backbones import BackboneError
     from trainers.encoders.tokens import tokenizer_in
     from trainers.san.dropout import check_fused
     from trainers.san.readers import check_dropout, check_layers
     from trainers.san.templates import OTHER_VIEW, in_template
 
-    check_depth(study, backbones, lambda arm: arm.layers or 0)
     for folder in backbones:
         for name, arm in study.arms.items():
             try:
@@ -173,6 +177,7 @@ FAMILY: Family = EncoderFamily(
         for task in ("suppression", *(f"suppression/{name}" for name in SETS))
     },
     checks=(check_arms, check_backbones),
+    backbone_checks=(check_enough_layers,),
     first_checks=(check_search,),
     slips=micro_batch_slips(most_at_once),
     space=SPACE,

@@ -21,6 +21,8 @@ from orchestration.study.run import NO_BACKBONE, WITHOUT_DEV, Job, Run, former_i
 from orchestration.study.study import Study
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trainers.engine.world import Precision
 
 
@@ -198,15 +200,27 @@ def search_tasks(study: Study, table: Tasks) -> tuple[str, ...]:
 def prepare(study: Study) -> None:
     """Build or open what all runs need, before any lane starts. StudyError for mistakes that only this finds."""
     from corpora.store.errors import CorpusError
-    from trainers.encoders.backbones import BackboneError, resolve_backbone
+    from trainers.encoders.backbones import BackboneError
 
     if absent := missing_packages():
         raise needs_train(study.path.name, absent[0])
-    folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
+    folders = checked_backbones(study)
     try:
         family(study.family).prepare(study, folders)
     except (CorpusError, BackboneError, ValueError) as error:
         raise StudyError(f"{study.path}: {error}") from None
+
+
+def checked_backbones(study: Study) -> list[Path]:
+    """The folders of the backbones. StudyError for one that its configuration shows to be none for an arm."""
+    from trainers.encoders.backbones import BackboneError, resolve_backbone
+
+    folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
+    try:
+        family(study.family).check_backbones(study, folders)
+    except (BackboneError, ValueError) as error:
+        raise StudyError(f"{study.path}: {error}") from None
+    return folders
 
 
 def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:

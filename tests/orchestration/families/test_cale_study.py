@@ -256,8 +256,8 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
 
     DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"arms\.layers-mid\.layers = \[2, 3\]\n  accepted: up to 2"):
-        check_target_layers(study_in(place, STUDY), [tmp_path], None)
-    check_target_layers(study_in(place, STUDY, "[2, 3]", "[1, 2]"), [tmp_path], None)
+        check_target_layers(study_in(place, STUDY), [tmp_path])
+    check_target_layers(study_in(place, STUDY, "[2, 3]", "[1, 2]"), [tmp_path])
 
 
 SHIPPED = sorted((Path(__file__).resolve().parents[3] / "studies").glob("cale_*.yaml"))

@@ -112,8 +112,8 @@ def test_caveats_speak_of_trained_mixtures_against_others_alone() -> None:
 def test_layers_that_a_readout_cannot_mix_are_refused(place: Path) -> None:
     deep = study_in(place, STUDY, "M2: {readout: gated,", "M2: {readout: gated, layers: 4,")
     with pytest.raises(ValueError, match=r"arms\.M2\.layers = 4\n  accepted: up to 3"):
-        check_layers(deep, [place / "tiny"], None)
-    check_layers(study_in(place, STUDY), [place / "tiny"], None)
+        check_layers(deep, [place / "tiny"])
+    check_layers(study_in(place, STUDY), [place / "tiny"])
 
 
 def test_a_readout_that_nothing_would_train_is_refused_where_the_study_is_read(place: Path) -> None:

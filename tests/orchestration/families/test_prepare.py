@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from orchestration.commands.cli import main
 from orchestration.families.concept import check_layers
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.held import planned
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError
 from tests.corpora.conftest import write_small_wordnet
+from tests.finished_study import fill
 from tests.small_study import study_in
 from tests.tiny import tiny_backbone
 
@@ -112,12 +117,28 @@ def test_what_arms_and_data_show_is_found_by_a_plan(place: Path, old: str, new: 
     ],
 )
 def test_backbones_that_no_run_could_train_are_found(
-    place: Path, tmp_path: Path, config: dict[str, object], said: str
+    place: Path, tmp_path: Path, config: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """By a plan, too: a configuration is read for it, and no corpus built."""
     copied = shutil.copytree(place / "tiny", tmp_path / "other")
     (copied / "config.json").write_text(json.dumps(config))
     with pytest.raises(StudyError, match=said):
         readied(place, "PLACE/tiny", str(copied))
+    study = study_in(place, STUDY, "PLACE/tiny", str(copied))
+    assert main(["plan", str(study.path), "--ledger", str(tmp_path / "ledger")]) == 2
+    assert re.search(said, capsys.readouterr().err)
+
+
+def test_layers_that_a_backbone_lacks_are_found_by_a_plan_that_has_something_left(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A finished study is looked at whatever an older version let through."""
+    study, ledger = study_in(place, STUDY, "layers: 3", "layers: 4"), Ledger(tmp_path / "ledger")
+    asked = ["plan", str(study.path), "--ledger", ledger.url]
+    assert main(asked) == 2
+    assert "arms.M1.layers = 4\n  accepted: up to 3, the layers of tiny" in capsys.readouterr().err
+    fill(ledger, planned(study, ledger).runs)
+    assert main(asked) == 0
 
 
 def test_a_backbone_whose_layers_are_one_learns_at_one_rate(place: Path, tmp_path: Path) -> None:
@@ -134,10 +155,9 @@ def test_layers_are_counted_whatever_a_configuration_calls_them(place: Path, tmp
     DistilBertConfig(n_layers=2).save_pretrained(tmp_path)
     assert "num_hidden_layers" not in (tmp_path / "config.json").read_text()
     with pytest.raises(ValueError, match=r"arms\.M1\.layers = 3\n  accepted: up to 2"):
-        check_layers(study_in(place, STUDY), [tmp_path], None)
-    check_layers(study_in(place, STUDY, "layers: 3", "layers: 2"), [tmp_path], None)
+        check_layers(study_in(place, STUDY), [tmp_path])
+    check_layers(study_in(place, STUDY, "layers: 3", "layers: 2"), [tmp_path])
     check_layers(
         study_in(place, STUDY, "{readout: weighted, layers: 3}", "{train: false, readout: cls}"),
         [tmp_path / "no"],
-        None,
     )

@@ -53,9 +53,9 @@ def selection(place: Path, text: str, old: str = "", new: str = "") -> Selection
 def test_more_layers_than_the_backbone_has_are_no_choice(tmp_path: Path) -> None:
     tiny = tiny_backbone(tmp_path / "tiny", layers=3)
     with pytest.raises(ValueError, match=r"arms\.M1 \(search\.dimensions\.layers: 4\)\.layers = 4\n  .*: up to 3"):
-        check_layers(selection(tmp_path, MIXED).at_choices, [tiny], None)  # type: ignore[arg-type]
+        check_layers(selection(tmp_path, MIXED).at_choices, [tiny])
     fewer = selection(tmp_path, MIXED, "layers: all", "layers: [1, 2]").at_choices
-    check_layers(fewer, [tiny], None)  # type: ignore[arg-type]
+    check_layers(fewer, [tiny])
     assert [arm.layers for arm in fewer.arms.values()] == [2, 2, 2, 1, 2]  # its own, two temperatures, each choice
 
 
@@ -65,7 +65,7 @@ def test_both_ends_of_a_range_are_looked_at(tmp_path: Path) -> None:
     text = MIXED.replace("{temperature: all, layers: all}", "{layer_decay: all}")
     found = selection(tmp_path, text, "arms: {B0", "train: {layer_decay: 1.0}\narms: {B0").at_choices
     with pytest.raises(ValueError, match=r"\(search\.dimensions\.layer_decay: 0\.8\): train\.layer_decay = 0\.8"):
-        check_layer_decay(found, [tmp_path / "tiny"], None)  # type: ignore[arg-type]
+        check_layer_decay(found, [tmp_path / "tiny"])
     assert {arm.layer_decay for arm in found.arms.values()} == {0.8, 1.0}
 
 
