@@ -15,6 +15,10 @@ from trainers.errors import TrainerError
 if TYPE_CHECKING:
     from trainers.engine.world import Seat
 
+# What shows it in its message alone: cuBLAS and cuDNN; and CUDA itself, as where a kernel's code, which is loaded
+# at its first use, finds no place beside the memory that torch keeps.
+LACKS = ("STATUS_ALLOC_FAILED", "CUDA error: out of memory")
+
 
 class OutOfMemory(TrainerError):
     """A training does not fit into memory; the message says which part, and which settings would."""
@@ -26,11 +30,11 @@ class Shortage(Exception):
 
 @contextmanager
 def raising_shortage() -> Iterator[None]:
-    """Turn a lack of memory within the block into Shortage. cuBLAS and cuDNN show it only in their message."""
+    """Turn a lack of memory within the block into Shortage."""
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError) or "STATUS_ALLOC_FAILED" in str(error):
+        if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in LACKS):
             traceback.clear_frames(error.__traceback__)  # else its frames keep the failed step's tensors alive
             raise Shortage(first_line(error)) from None
         raise

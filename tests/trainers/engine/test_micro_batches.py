@@ -245,6 +245,24 @@ def test_an_error_that_somebody_keeps_keeps_nothing_of_what_failed() -> None:
     assert within_memory(work, lambda: None, micro, 2, World())
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in the documentation of CUDA.",
+    ],
+)
+def test_a_lack_that_its_message_alone_shows_is_one(message: str) -> None:
+    micro = MicroBatch(None, auto=True)
+
+    def work() -> str:
+        if micro.size is None:
+            raise RuntimeError(message)
+        return "done"
+
+    assert within_memory(work, lambda: None, micro, 2, World()) == "done"
+
+
 def test_no_half_is_left_out() -> None:
     """Halves of odd numbers are rounded up: of 25 texts 13, 7, 4, 2 and 1 at a time are tried, in this order."""
     micro, tried, undone = MicroBatch(None, auto=True), list[int | None](), list[int | None]()
