@@ -96,7 +96,7 @@ def fit(
     loss(encode, batch): the weighted loss terms by name, which are summed and minimised; a term without gradient
     is only reported. It runs outside of autocast, so in float32 when the model returns float32.
     batches(step): the data of a step, counted from 0; on a GPU a second thread calls it, one step ahead.
-    look(): measures the model after each of the steps world.look_at; only rank 0 calls it.
+    look(): measures the model after each of the steps world.look_at; only rank 0 calls it, and the others wait.
     micro: how many texts the model encodes at a time; None for a model that cannot divide a batch. With "auto" a
     step that runs out of memory makes it smaller, and from then on the curve has the figure "micro_batch".
     bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once.
@@ -140,12 +140,17 @@ def fit(
             done = steps.take(step)
             in_stack = seat.flops() if seat else 0.0
             world.spent(flops() + in_stack, time.perf_counter() - began)
-            if done.step in world.look_at and world.rank == 0:
-                if ahead is not None:
-                    ahead.settle()
-                done = replace(done, figures={**done.figures, **look()})
-                flops()  # a look is no training
-                engine.train()
+            if done.step in world.look_at:
+                if world.rank == 0:
+                    if ahead is not None:
+                        ahead.settle()
+                    done = replace(done, figures={**done.figures, **look()})
+                    flops()  # a look is no training
+                    engine.train()
+                if world.size > 1:
+                    # On cards they would ask for the next step's sums already. DeepSpeed's group, which has not
+                    # our patience, ends a process whose sum has not come ten minutes after.
+                    dist.barrier()
             curve.append(done)
             world.report(done)
             due = world.checkpoint_every and done.step % world.checkpoint_every == 0

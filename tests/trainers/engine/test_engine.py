@@ -11,6 +11,7 @@ import json
 import pickle
 import random
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -660,6 +661,31 @@ def of_two_machines(rank: int, size: int, folder: Path, zero_stage: int) -> None
 def test_what_zero_leaves_on_several_machines_is_one_checkpoint(tmp_path: Path, zero_stage: int):
     """It is gone on from where all parts of it are, and nowhere else."""
     together(2, of_two_machines, tmp_path, zero_stage)
+
+
+def while_rank_0_looks(rank: int, size: int, folder: Path) -> None:
+    """Of the others each tells when it goes on."""
+    told = folder / "went on"
+
+    def look(_: nn.Module) -> Mapping[str, float]:
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until and not told.exists():
+            pass
+        return {"alone": float(told.exists())}
+
+    def report(done: Progress) -> None:
+        if rank and done.step == 2:
+            told.touch()
+
+    world = World(rank=rank, size=size, look_at=(2,), look=look, report=report)
+    _, curve = trained(steps=3, world=world)
+    if not rank:
+        assert curve[1].figures == {"alone": 0.0}
+
+
+def test_workers_wait_for_the_one_that_looks(tmp_path: Path) -> None:
+    """On cards they would else ask DeepSpeed's group for sums, which waits ten minutes and then ends the process."""
+    together(2, while_rank_0_looks, tmp_path)
 
 
 def tied() -> Net:
