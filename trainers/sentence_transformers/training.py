@@ -182,13 +182,15 @@ def _workers_as_in(world: World) -> Iterator[None]:
 
     The process group exists already, so its address is never used.
     """
+    import torch
     from accelerate.state import AcceleratorState, PartialState
 
     from trainers.engine.world import GROUP
 
     kept = {name: os.environ.pop(name) for name in GROUP if name in os.environ}
     if world.size > 1:
-        os.environ |= {"RANK": f"{world.rank}", "LOCAL_RANK": f"{world.rank}"}
+        card = torch.device(world.device).index  # the library takes the one of that number
+        os.environ |= {"RANK": f"{world.rank}", "LOCAL_RANK": f"{world.rank if card is None else card}"}
         os.environ |= {"WORLD_SIZE": f"{world.size}", "LOCAL_WORLD_SIZE": f"{world.size}"}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}  # never used
     AcceleratorState._reset_state(True)

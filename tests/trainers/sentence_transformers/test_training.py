@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +22,7 @@ from tests.tiny import tiny_backbone
 from trainers.engine.world import Stopped, World
 from trainers.sentence_transformers.losses import LOSSES, inner, spec_of
 from trainers.sentence_transformers.settings import LoraSettings, Settings
-from trainers.sentence_transformers.training import fit, read
+from trainers.sentence_transformers.training import _workers_as_in, fit, read
 
 ARGUMENTS: dict[str, dict[str, Any]] = {  # every argument of every loss, with another value than its default
     "MultipleNegativesRankingLoss": {
@@ -508,3 +509,10 @@ def test_in_bf16_as_the_world_says(backbone: Path, plain: np.ndarray) -> None:
     assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
     assert not (vectors(encoder) == plain).all()
     assert np.allclose(vectors(encoder), plain, atol=0.1)
+
+
+@pytest.mark.parametrize(("device", "place"), [("cpu", "2"), ("cuda:0", "0"), ("cuda:1", "1")])
+def test_the_library_takes_the_card_of_its_worker(device: str, place: str) -> None:
+    """The third worker may be the first of its machine, where there is no third card."""
+    with _workers_as_in(World(rank=2, size=3, device=device)):
+        assert (os.environ["RANK"], os.environ["LOCAL_RANK"]) == ("2", place)
