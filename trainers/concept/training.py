@@ -154,7 +154,7 @@ def encoded(
 
     N may be 0 on a worker; it then still encodes as often as the others and returns the same terms.
     """
-    import torch
+    from trainers.engine.streams import seed_global
 
     pairs, negatives, count = batch.pairs, batch.negatives, len(batch.owner)
     if second is not None and negatives is not None:
@@ -166,7 +166,7 @@ def encoded(
         read = encode(pairs, heads=True) if supervised else encode(pairs)[None]
         if negatives is None:
             return read, read[0, :0]
-        torch.manual_seed(batch.stream)
+        seed_global(batch.stream)
         return read, encode(negatives)[:count]
 
 

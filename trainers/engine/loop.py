@@ -34,7 +34,7 @@ from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import clip, merge_groups, schedule
 from trainers.engine.row_gradients import RowGradients
 from trainers.engine.shortage import reporting_state_shortage
-from trainers.engine.streams import number
+from trainers.engine.streams import number, seed_global
 from trainers.engine.transfers import Arriving
 from trainers.engine.world import Progress, Stopped, World
 from trainers.errors import TrainerError
@@ -183,7 +183,7 @@ class _Steps(Generic[B]):
         rate = max(group["lr"] for group in engine.optimizer.param_groups)
 
         def gradients() -> _Figures:
-            torch.manual_seed(number(self.seed, "dropout", step, self.world.rank))
+            seed_global(number(self.seed, "dropout", step, self.world.rank))
             return _gradients(engine, self.loss, batch, self.world)
 
         figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)

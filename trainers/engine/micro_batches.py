@@ -22,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from trainers.engine.limits import MicroBatchSize, micro_batch_refusal
 from trainers.engine.shortage import OutOfMemory, Shortage, raising_shortage
+from trainers.engine.streams import seed_global
 from trainers.engine.transfers import moved
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, size: 
     streams = torch.randint(2**62, (len(parts),)).tolist()
 
     def replayed(places: np.ndarray, stream: int) -> Tensor:
-        torch.manual_seed(stream)
+        seed_global(stream)
         return read(texts.take(places), places)
 
     rows = [

@@ -15,7 +15,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.second_stream import SecondStream
 from trainers.encoders.tokens import Tokens
 from trainers.engine.micro_batches import MicroBatch, in_parts
-from trainers.engine.streams import torch_stream
+from trainers.engine.streams import seed_global, torch_stream
 from trainers.san.dropout import ByText, at, rate_of
 from trainers.san.mixture import Mixture
 
@@ -57,7 +57,7 @@ class Student(nn.Module):
         else:
             with self.encoder.one_lookup(views, apart) if self._whole else nullcontext():
                 first = self._read(views, self._pooled)
-                torch.manual_seed(stream)
+                seed_global(stream)
                 states = torch.cat([first, self._read(apart, self._pooled_apart)])
         with torch.autocast(states.device.type, enabled=False):  # at τ = .05 a cosine's third digit counts
             return torch.tanh(self.head(states.float()))

@@ -24,7 +24,7 @@ from transformers import PrinterCallback, TrainerCallback
 from corpora.store.durable import flush, flush_tree
 from trainers.engine.loop import Diverged
 from trainers.engine.meter import counting
-from trainers.engine.streams import number
+from trainers.engine.streams import number, seed_global
 from trainers.engine.world import Progress, World
 from trainers.sentence_transformers import order
 from trainers.sentence_transformers.settings import Settings
@@ -47,7 +47,7 @@ class Steps(TrainerCallback):
         self.flops: Callable[[], float] = float
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        torch.manual_seed(number(self.seed, "dropout", state.global_step, self.world.rank))
+        seed_global(number(self.seed, "dropout", state.global_step, self.world.rank))
         drawn = number(self.seed, "dropout", state.global_step, 0)  # a loss draws the same on all workers
         random.seed(drawn)
         np.random.seed(drawn % 2**32)  # noqa: NPY002 - the library draws from it

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.engine.streams import STREAMS, draw_linear, number, numpy_stream, seeded, torch_stream
+from trainers.engine.streams import (
+    STREAMS,
+    draw_linear,
+    number,
+    numpy_stream,
+    seed_global,
+    seeded,
+    torch_stream,
+)
 
 
 def test_a_stream_is_the_hash_of_its_name():
@@ -39,6 +50,21 @@ def test_other_seed_step_or_name_is_another_stream(seed: int, step: int, name: s
         number(seed, "x", step),
     }
     assert len(numbers) == 4
+
+
+@pytest.mark.parametrize("seed", [0, 3, 2**64 - 1])
+def test_the_global_stream_is_seeded_as_torch_seeds_it_and_no_stack_is_written_down(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(seed)
+    drawn = torch.rand(3)
+
+    def written(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a step of a card has no time for it")
+
+    monkeypatch.setattr(traceback, "format_stack", written)
+    seed_global(seed)
+    assert torch.equal(torch.rand(3), drawn)
 
 
 def test_a_stream_may_have_a_seed_of_its_own():
