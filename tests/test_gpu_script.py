@@ -116,3 +116,16 @@ def test_an_attention_that_fails_takes_no_other_s_figures_with_it(
     assert [next(told).what for _ in range(2)] == ["tiny: unpadded pass", "tiny: unpadded, forward alone"]
     with pytest.raises(RuntimeError, match="no kernel"):
         next(told)
+
+
+def test_a_test_that_waits_for_ever_is_told_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gpu = script(monkeypatch)
+    waiting = tmp_path / "test_waiting.py"
+    waiting.write_text("def test_that_hangs():\n    import threading\n    threading.Event().wait()\n")
+    monkeypatch.setattr(gpu.right, "HOLDS", (str(waiting),))
+    monkeypatch.setattr(gpu.right, "EACH", 1)
+    with pytest.raises(RuntimeError, match="does not hold"):
+        list(gpu.right.tests(gpu.Bench(device="cuda:0", sizes=gpu.TINY, folder=tmp_path)))
+    assert "in test_that_hangs" in capfd.readouterr().err
