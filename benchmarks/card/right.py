@@ -24,7 +24,8 @@ def tests(bench: Bench) -> Iterator[Figure]:
         yield Figure("family contract", "not run without a card", "")
         return
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *HOLDS]
-    command += [f"--timeout={EACH}", "--timeout-method=thread"]  # by a signal no wait in torch's own code ends
+    # By a signal no wait in torch's own code ends. As settings, which a pytest without the plugin passes over.
+    command += ["-o", f"timeout={EACH}", "-o", "timeout_method=thread"]
     told = os.environ | {"SEMRAY_TEST_DEVICE": bench.device}
     done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True, timeout=LIMIT)
     if done.returncode:
