@@ -90,7 +90,8 @@ def write_shards(
         context = DataContext.get_current()
         context.enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        pool = ActorPoolStrategy(min_size=1, max_size=min(room, workers or room, len(shards)))
+        # One shard at a time each: a second would wait at an actor that is at work while another is starting.
+        pool = ActorPoolStrategy(size=min(room, workers or room, len(shards)), max_tasks_in_flight_per_actor=1)
         resources: dict[str, Any] = {"num_cpus": share.cpus} | ({"num_gpus": share.gpus} if share.gpus else {})
         rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
         heard = ray.remote(num_cpus=0)(_Heard).remote()

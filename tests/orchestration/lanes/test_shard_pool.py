@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -126,6 +127,26 @@ def test_how_far_all_shards_are_is_heard_while_they_are_written(tmp_path, monkey
         write_shards([0, 1], open_writer, share=ONE, workers=2, on_moved=hear)
     assert told == sorted(set(told))
     assert told[-1] == 5
+
+
+def test_two_shards_are_written_by_two_workers_at_the_same_time(tmp_path):
+    """Each is whole once the other was begun, by another process."""
+    pipes = [tmp_path / "0", tmp_path / "1"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+
+    def open_writer():
+        def write(shard: int, how_far: HowFar) -> None:
+            mine, other = (os.open(pipes[one], os.O_RDWR) for one in (shard, 1 - shard))  # waits for nobody
+            os.write(other, b"begun")
+            if not select.select([mine], [], [], 60)[0]:
+                raise CorpusError(f"nobody wrote the other shard beside {shard}")
+
+        return write
+
+    told = list[int]()
+    write_shards([0, 1], open_writer, share=ONE, workers=2, on_written=told.append)
+    assert sorted(told) == [0, 1]
 
 
 def test_more_than_there_is():
