@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,7 @@ def rows(
 ) -> pa.Table:
     """A row of SCHEMA for each text, in their order; rows count from `first`.
 
-    how_far: called with the number of texts that are rewritten by now.
+    how_far: called with the number of texts that are rewritten, and of which a soft negative is written, by now.
     """
     generator, recipe = rewriter.generator, rewriter.recipe
     masking = Masking(recipe.law, recipe.scale, read_scores(recipe.importance))
@@ -60,15 +61,16 @@ def rows(
         tokens = list(rewriter.tag(texts, tokens))
     sids = np.array([sid_of(text) for text in texts], np.uint64)
     states = np.empty(len(texts), object)  # of each text, ids after each iteration (iterations, T)
-    masked, done = np.zeros((len(texts), recipe.iterations), np.int16), 0
+    masked, soft = np.zeros((len(texts), recipe.iterations), np.int16), list[str]()
+    negated = iter(rewriter.negate(texts))
     for group in batches(tokens, texts, generator.budget):
         batch = batched([tokens[row] for row in group], [texts[row] for row in group], sids[group])
         rewritten = mask_predict(batch, generator, recipe, masking)
         masked[group] = rewritten.masked.T
         for place, row in enumerate(group):
             states[row] = rewritten.ids[:, place, : len(tokens[row].ids)].copy()
-        done += len(group)
-        how_far(done)
+        soft += islice(negated, len(group))  # in their own order: a parser's batches stay as they are
+        how_far(len(soft))
     made = [
         _made(text, each, state, generator.surfaces)
         for text, each, state in zip(texts, tokens, states, strict=True)
@@ -79,7 +81,7 @@ def rows(
         "text": list(texts),
         "san": [last for last, _, _, _ in made],
         "earlier": [earlier for _, earlier, _, _ in made],
-        "soft": list(rewriter.negate(texts)),
+        "soft": soft,
         "n_tokens": [len(each.ids) for each in tokens],
         "n_masked": masked.tolist(),
         "kept": np.array([share for _, _, _, share in made], np.float32),

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,22 @@ def test_rows():
     assert table["soft"].to_pylist() == [f"Not {text}" for text in TEXTS]
     assert table["san"].to_pylist() != list(TEXTS)
     assert {len(masked) for masked in table["n_masked"].to_pylist()} == {4}
+
+
+def test_a_text_is_counted_once_its_soft_negative_is_written_too():
+    negated, heard = list[str](), list[tuple[int, int]]()
+
+    def negate(texts):
+        for text in texts:
+            negated.append(text)
+            yield f"Not {text}"
+
+    using = replace(rewriter(), generator=replace(CLOZE, budget=8), negate=negate)
+    table = rows(using, list(TEXTS), how_far=lambda done: heard.append((done, len(negated))))
+    assert len(heard) > 1
+    assert all(done == written for done, written in heard)
+    assert heard[-1][0] == len(TEXTS)
+    assert table["soft"].to_pylist() == [f"Not {text}" for text in TEXTS]
 
 
 @settings(max_examples=20, deadline=None)
