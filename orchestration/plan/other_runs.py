@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.ledger.environment import cpu_model
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
-from orchestration.study.run import RUN_ID
+from orchestration.study.run import RUN_ID, canonical
 
 if TYPE_CHECKING:
     from orchestration.ledger.entries.record import Record
@@ -37,6 +37,8 @@ class Foretold:
 
 def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
     """Estimate from runs of the same family and backbone on the same kind of processor; None if one kind has none.
+
+    Only runs of the same command tell the time of a script.
 
     Training time scales with the texts (steps x batch size), or with epochs over the same rows. Scoring is
     estimated by the mean time of each task in those runs, or of all tasks. A run that needs no training is only
@@ -70,7 +72,8 @@ def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
 def _kind(run: Run) -> tuple[Any, ...]:
     """What two runs must share for the time of one to estimate the other's."""
     unit = "texts" if _first(run, STEPS) else f"epochs of {run.corpus_fingerprint}"
-    return run.family, run.backbone_fingerprint, run.precision, run.world_size, unit
+    command = canonical(run.defining.get("run"))  # of a script, whose options may say how long it takes
+    return run.family, run.backbone_fingerprint, run.precision, run.world_size, unit, command
 
 
 def _work(run: Run) -> float:

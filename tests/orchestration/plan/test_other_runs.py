@@ -117,6 +117,61 @@ def test_runs_of_a_search_tell_the_time_too(tmp_path: Path, elsewhere: Ledger) -
     assert told.runs == 2
 
 
+def test_steps_are_timed_by_steps_on_any_rows(tmp_path: Path, elsewhere: Ledger) -> None:
+    new = planned(tmp_path / "now", "new", 100, 16)
+    on_other_rows = plan(new.study, replace(FACTS, corpus="d" * 64))
+    told = foretell(on_other_rows, Ledger(str(tmp_path / "now" / "ledger")))
+    assert told is not None
+    assert told.seconds == pytest.approx(2 * 20.0 + 3 * 2 * 5.0)
+
+
+def test_newer_runs_of_another_kind_crowd_out_none(
+    tmp_path: Path, elsewhere: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which there are as many as are used."""
+    monkeypatch.setattr(other_runs, "MOST_USED", 2)
+    new, own = planned(tmp_path / "now", "new", 100, 16), Ledger(str(tmp_path / "now" / "ledger"))
+    for path in Path(elsewhere.url).iterdir():
+        os.utime(path, (1e9, 1e9))
+    for run in plan(new.study, replace(FACTS, backbones={"tiny": "t" * 64})).runs:
+        put(elsewhere, run, [Trained(run=run, seconds={"train": 400.0})])
+    told = foretell(new, own)
+    assert told is not None
+    assert (told.seconds, told.runs) == (2 * 20.0 + 3 * 2 * 5.0, 2)
+
+
+SCRIPTS = """\
+question: How long will it take?
+family: command
+seeds: 2
+data: {{watch: [.], metrics: {{accuracy: higher}}}}
+train: {{run: [python, {script}, --epochs, "{{epochs}}", --seed, "{{seed}}", --out, "{{out}}"], epochs: {epochs}}}
+arms: {{A: {{}}}}
+evaluate: [scores]
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "epochs", "tells"), [("a.py", 1, True), ("b.py", 1, False), ("a.py", 50, False)]
+)
+def test_the_time_of_another_script_tells_nothing(tmp_path: Path, script: str, epochs: int, tells: bool) -> None:
+    """Nor does that of another option, though the same files are watched. The same command takes 20 s, and 5 s."""
+    facts = Facts(backbones={"none": ""}, corpus="c" * 64, tasks={"scores": "7" * 16}, precision="fp32")
+
+    def of_script(folder: str, script: str, epochs: int) -> tuple[Plan, Ledger]:
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "study.yaml"
+        path.write_text(SCRIPTS.format(script=script, epochs=epochs))
+        return plan(read_study(path), facts), Ledger(str(tmp_path / folder / "ledger"))
+
+    before, ledger = of_script("before", "a.py", 1)
+    declare(before.study, before.runs, ledger)
+    for run in before.runs:
+        put(ledger, run, took(run))
+    told = foretell(*of_script("now", script, epochs))
+    assert (told.seconds if told else None) == (2 * (20.0 + 5.0) if tells else None)
+
+
 @pytest.mark.parametrize("other", [{"backbones": {"tiny": "t" * 64}}, {"precision": "bf16"}])
 def test_runs_of_another_kind_tell_nothing(tmp_path: Path, elsewhere: Ledger, other: dict[str, object]) -> None:
     new = planned(tmp_path / "now", "new", 400, 32)
