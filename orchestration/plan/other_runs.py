@@ -38,15 +38,11 @@ class Foretold:
 def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
     """Estimate from runs of the same family and backbone on the same kind of processor; None if one kind has none.
 
-    Only runs of the same command tell the time of a script.
-
-    Training time scales with the texts (steps x batch size), or with epochs over the same rows. Scoring is
-    estimated by the mean time of each task in those runs, or of all tasks. A run that needs no training is only
-    scored, if those runs recorded how long that takes.
+    A script's runs are estimated from runs of the same command. Training time scales with the texts (steps x batch
+    size), or with epochs over the same rows. Scoring is estimated by the mean time of each task in those runs, or
+    of all tasks. A run that needs no training is only scored, if those runs recorded how long that takes.
     """
     trained = [run for run in plan.left if run.seed is not None]
-    if not trained:
-        return None
     kinds, on_gpu = {_kind(run) for run in trained}, plan.study.resources.gpus_per_run > 0
     by_kind: dict[Any, list[tuple[Ledger, Record]]] = {}
     for near in _ledgers(ledger):
@@ -83,18 +79,18 @@ def _work(run: Run) -> float:
 
 def _first(run: Run, names: Sequence[str]) -> float | None:
     values = (run.settings.get(name) for name in names)
-    return next((float(value) for value in values if isinstance(value, int | float) and value), None)
+    return next((float(value) for value in values if isinstance(value, int | float)), None)
 
 
 def _ledgers(ledger: Ledger) -> Iterator[Ledger]:
     """The study's own ledger, and those of the same name in folders beside it or its folder; none if remote."""
-    if ledger.remote or "://" in ledger.url:
+    if ledger.remote:
         return
-    place = Path(ledger.url).absolute()
+    place = Path(ledger.url)
     near = [one for up in (place.parent, place.parent.parent) for one in sorted(up.glob(f"*/{place.name}"))]
     for folder in dict.fromkeys([place, *near]):
         if any((folder / name).is_dir() for name in WRITTEN_BY):
-            yield ledger if folder == place else Ledger(str(folder))
+            yield Ledger(folder)
 
 
 def _newest(ledger: Ledger, on_gpu: bool) -> Iterator[Record]:

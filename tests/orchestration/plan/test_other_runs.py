@@ -231,11 +231,38 @@ def test_runs_on_a_card_tell_nothing_of_runs_on_a_processor(tmp_path: Path, else
     assert foretell(replace(new, study=replace(new.study, resources=resources)), own) is None
 
 
-def test_epochs_are_timed_by_epochs_of_the_same_rows(tmp_path: Path) -> None:
-    """However many texts pass at once: an epoch has the same texts."""
+def test_without_recorded_scores_training_alone_is_timed(tmp_path: Path) -> None:
+    """Even of runs that lack only scores, as nothing tells how long those take. Not every family has batches."""
+    made = planned(tmp_path / "now", "new", 100, 16)
+    made = replace(made, runs=tuple(replace(run, settings={"steps": 100}) for run in made.runs))
+    ledger = Ledger(str(tmp_path / "now" / "ledger"))
+    declare(made.study, made.runs, ledger)
+    for run in made.runs:
+        put(ledger, run, [Trained(run=run, seconds={"train": 0.5})])
+    half = replace(made, finished=ledger.entries())
+    assert half.only_scored == {run.id for run in made.runs}
+    for asked in (made, half):
+        told = foretell(asked, ledger)
+        assert told is not None
+        assert told.seconds == pytest.approx(2 * 0.5)
+
+
+def test_ledgers_on_this_machine_tell_nothing_of_one_elsewhere(
+    tmp_path: Path, elsewhere: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A URL is no folder, though `memory:` beside the local ones would be."""
+    monkeypatch.chdir(tmp_path)
+    new = planned(tmp_path / "now", "new", 100, 16)
+    assert foretell(new, Ledger("ledger")) is not None
+    assert foretell(new, Ledger("memory://ledger")) is None
+
+
+@pytest.mark.parametrize("length", [{}, {"steps": None}, {"steps": "all"}, {"max_steps": 0}])
+def test_epochs_are_timed_by_epochs_of_the_same_rows(tmp_path: Path, length: dict[str, object]) -> None:
+    """However many texts pass at once: an epoch has the same texts. length: of a family that is given epochs."""
 
     def of_epochs(made: Plan, epochs: int, batch: int, rows: str = "c" * 64) -> Plan:
-        settings = {"epochs": epochs, "batch_size": batch}
+        settings = {**length, "epochs": epochs, "batch_size": batch}
         runs = (
             replace(run, settings=settings, corpus_fingerprint=rows) for run in made.runs if run.seed is not None
         )
