@@ -296,6 +296,10 @@ def _lacks_a_column(members: Members) -> None:
     members[place] = out.getvalue()
 
 
+def _deep_in_objects(members: Members) -> None:
+    members["findings.json"] = b'{"a":' * 100 + b"1" + b"}" * 100
+
+
 def _bombs(members: Members) -> None:
     members["findings.json"] = b" " * (unpacking.JSON_BYTES + 1)
 
@@ -336,6 +340,22 @@ def _renames_a_column(members: Members) -> None:
     members[place] = out.getvalue()
 
 
+def _column(name: str, make: Callable[[int], pa.Array]) -> Change:
+    """A table of items with another column of this name."""
+
+    def change(members: Members) -> None:
+        place = f"ledger/{_entries(members, 'B1', 't2d')[0]}/scores.parquet"
+        table, out = pq.read_table(io.BytesIO(members[place])), io.BytesIO()
+        pq.write_table(table.set_column(table.column_names.index(name), name, make(len(table))), out)
+        members[place] = out.getvalue()
+
+    return change
+
+
+def _two_headers(members: Members) -> None:
+    members["passport.json"] = members["passport.json"].replace(b'"study":', b'"study": "other", "study":', 1)
+
+
 def _unsealed(members: Members) -> None:
     del members[f"ledger/{_entries(members, 'B1', 't2d')[0]}/seal.json"]
 
@@ -369,13 +389,18 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "no study": (_without("hard.yaml"), "hard.yaml: no such file"),
     "JSON without end": (_deep, "findings.json is not JSON"),
     "JSON beyond any depth": (_deep_within_json, "findings.json is nested more than 30 deep"),
+    "objects beyond any depth": (_deep_in_objects, "findings.json is nested more than 30 deep"),
     "JSON beyond any size": (_bombs, "findings.json unpacks to more than"),
     "rows beyond count": (_many_rows, "rows\n  accepted: at most 2,000,000"),
     "names beyond any memory": (_long_names, "has 10,000,000,000 bytes"),
     "a table that lacks a column": (_lacks_a_column, "scores.parquet is not readable as parquet"),
     "a table with a column renamed": (_renames_a_column, "has other columns than metric, item_id"),
+    "a table with numbers for names": (_column("item_id", lambda rows: pa.array(range(rows))), "is not readable as parquet (item_id is no column of texts)"),
+    "a table with lists for names": (_column("group_id", lambda rows: pa.array([["a"]] * rows)), "is not readable as parquet"),
+    "a table without a name": (_column("item_id", lambda rows: pa.nulls(rows, pa.string())), "scores.parquet"),
     "a broken seal": (_torn, "is not readable as parquet"),
     "a missing seal": (_unsealed, "seal.json: it is missing"),
+    "two studies in the header": (_two_headers, "names 'study' twice"),
     "two figures of one name": (_two_figures_of_one_name, "findings.json is not JSON (names 'delta_mean' twice)"),
     "two figures of one name in an entry": (_two_figures_in_an_entry, "names 'value' twice"),
     "other items, resealed": (_turn_a_metric, "but its items give"),
