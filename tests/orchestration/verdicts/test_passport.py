@@ -577,7 +577,9 @@ def test_a_forged_figure_that_is_no_number_is_told_to_programs_as_none(
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH's ssh-keygen")
-def test_a_signature(passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signature(
+    passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from orchestration.verdicts.signature import sign
 
     signed = Path(shutil.copy(passport, tmp_path / "signed"))
@@ -585,8 +587,10 @@ def test_a_signature(passport: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
         make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", who, "-f", str(tmp_path / who)]
         subprocess.run(make, check=True, stdin=subprocess.DEVNULL)
     (tmp_path / "signers").write_text(f"ada {(tmp_path / 'ada.pub').read_text()}")
-    assert sign(signed, tmp_path / "ada") == tmp_path / "signed.sig"
     asked = ["verify", str(signed), "--signers", str(tmp_path / "signers"), "--signed-by"]
+    assert main([*asked, "ada"]) == 2
+    assert "signed.sig: not found\n  accepted: the signature beside" in capsys.readouterr().err
+    assert sign(signed, tmp_path / "ada") == tmp_path / "signed.sig"
     assert main([*asked, "ada"]) == 0
     assert "signed by ada" in capsys.readouterr().out
     assert main([*asked, "eve"]) == 2
@@ -597,6 +601,12 @@ def test_a_signature(passport: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     with zipfile.ZipFile(signed, "a") as archive:
         archive.comment = b"changed"
     assert main([*asked, "ada"]) == 2
-    with pytest.raises(StudyError, match="cannot sign"):
+    with pytest.raises(StudyError, match=r"nobody: cannot sign: .*No such file or directory"):
         sign(signed, tmp_path / "nobody")
     assert main(["verify", str(signed), "--signed-by", "ada"]) == 2
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main([*asked, "ada"]) == 2
+    assert "ssh-keygen: not found\n  accepted: OpenSSH" in capsys.readouterr().err
+    (tmp_path / "signers").unlink()
+    assert main([*asked, "ada"]) == 2
+    assert "signers: not found\n  accepted: a file of allowed signers" in capsys.readouterr().err
