@@ -25,6 +25,7 @@ from orchestration.verdicts.findings import ItemDelta
 from orchestration.verdicts.item_texts import with_item_texts
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import CLAIMS, findings_of
+from tests.named_study import RECALL, STRESS
 from tests.results import outcome
 from tests.tiny import WORDS, tiny_backbone
 from tests.workers import together
@@ -83,15 +84,24 @@ def test_what_was_planned_is_what_runs_and_cut_texts_are_told(runs: dict[str, Ru
 def test_a_report_reads_items_where_their_texts_are_built(
     place: Path, tmp_path: Path, runs: dict[str, Run]
 ) -> None:
-    """It builds nothing for that: elsewhere the names stand alone."""
-    study = read_study(place / "small.yaml")
+    """Each of the task whose figure it is, and no others. It builds nothing for that: elsewhere names stand alone."""
+    study = replace(read_study(place / "small.yaml"), evaluate=("stress", "t2d"))
     ledger = Ledger(tmp_path / "ledger")
-    findings = findings_of(ledger, 2, CLAIMS[:1])
-    term = family("concept").tasks(study.data)["t2d"].benchmark.load().terms[0]
-    item = ItemDelta(item_id=term, group_id="", treatment=1.0, control=0.0, delta=1.0)
-    named = replace(findings, findings=(replace(findings.findings[0], items=(item,)),))
-    told = with_item_texts(named, study, ledger).item_texts["t2d/recall@10"]
-    assert told[term].startswith(f"{term}: ")
+    findings = findings_of(ledger, 2, CLAIMS[:2])
+    tasks = family("concept").tasks(study.data)
+    term = tasks["t2d"].benchmark.load().terms[0]
+    stress = tasks["stress"]
+    assert stress.item_texts is not None
+    question, asks = next(iter(stress.item_texts(stress.benchmark.load(), STRESS).items()))
+    items = [
+        ItemDelta(item_id=name, group_id="", treatment=1.0, control=0.0, delta=1.0) for name in (term, question)
+    ]
+    shown = zip(findings.findings, items, strict=True)
+    named = replace(findings, findings=tuple(replace(one, items=(item,)) for one, item in shown))
+    told = with_item_texts(named, study, ledger).item_texts
+    assert told[STRESS] == {question: asks}
+    assert list(told[RECALL]) == [term]
+    assert told[RECALL][term].startswith(f"{term}: ")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEMRAY_CACHE", str(tmp_path / "empty"))
         assert with_item_texts(named, study, ledger).item_texts == {}
