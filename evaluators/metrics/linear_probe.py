@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from corpora.store.telling import aloud
+
 SEED = 1111
 BATCH = 64
 RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
@@ -61,12 +63,14 @@ def fit_stacked(features: np.ndarray, labels: np.ndarray, fits: Sequence[Fit], c
     for members in stacks.values():
         for start in range(0, len(members), PORTION):
             portion = members[start : start + PORTION]
-            done |= zip(portion, _lockstep(x, y, [fits[place] for place in portion], classes), strict=True)
+            doing = f"fitting classifiers, {len(done):,} of {len(fits):,} done"
+            fitted = _lockstep(x, y, [fits[place] for place in portion], classes, doing)
+            done |= zip(portion, fitted, strict=True)
     return [done[place] for place in range(len(fits))]
 
 
-def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterator[Fitted]:
-    """Fits on equally many rows, with equally many decays: G fits, R decays, C classes."""
+def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int, doing: str) -> Iterator[Fitted]:
+    """Fits on equally many rows, with equally many decays: G fits, R decays, C classes. doing: told by round."""
     shuffled = np.random.RandomState(SEED)  # the toolkit's own stream
     train, dev = _split(fits, shuffled)
     decays = torch.tensor([fit.decays for fit in fits], dtype=torch.float32)  # (G, R)
@@ -76,7 +80,8 @@ def _lockstep(x: Tensor, y: Tensor, fits: Sequence[Fit], classes: int) -> Iterat
     best = weights.clone().view(*decays.shape, classes, -1)
     accuracy, missed = np.full(decays.shape, -1.0), np.zeros(decays.shape, int)
     active = np.arange(len(fits))
-    for _ in range(ROUNDS):
+    for turn in range(1, ROUNDS + 1):
+        aloud(f"{doing}, round {turn} of at most {ROUNDS}")
         for _ in range(PASSES):
             rows = train[active][:, torch.from_numpy(shuffled.permutation(train.shape[1]))]  # (G, n)
             for start in range(0, rows.shape[1], BATCH):

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from corpora.store.telling import aloud, counted
+
 FOLDS = 10
 SEED = 1111  # the toolkit's default, and the seed that its nested protocol has for both cross-validations
 
@@ -126,9 +128,16 @@ class _Logistic:
 def _fit_logistic(x: np.ndarray, y: np.ndarray, asked: Sequence[Asked], classes: int) -> list[_Logistic]:
     from sklearn.linear_model import LogisticRegression
 
+    count = counted("fitting classifiers", sum(len(grid) for _, _, grid in asked), aloud)
+
+    def model(rows: np.ndarray, c: float) -> LogisticRegression:
+        fitted = LogisticRegression(C=c, random_state=SEED, max_iter=1000).fit(x[rows], y[rows])
+        count(1)
+        return fitted
+
     found = []
     for train, held, grid in asked:
-        models = [LogisticRegression(C=c, random_state=SEED, max_iter=1000).fit(x[train], y[train]) for c in grid]
-        scores = [0.0 if held is None else model.score(x[held], y[held]) for model in models]
+        models = [model(train, c) for c in grid]
+        scores = [0.0 if held is None else one.score(x[held], y[held]) for one in models]
         found.append(_Logistic(models, np.array(scores)))
     return found

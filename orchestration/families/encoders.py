@@ -211,7 +211,7 @@ class EncoderFamily:
                 share=fitted.share,
                 save_model=encoder.save if self.keeps(settings) else None,
             )
-        with reading_together(encoder, world):
+        with reading_together(encoder, world), heard_by(world.tell):
             if world.rank == 0:
                 yield from scored(run, named(self.tasks(built(self.data, run.data)), run.tasks), encoder)
 

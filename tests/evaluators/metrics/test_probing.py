@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 from corpora.benchmarks.senteval import LEAST
+from corpora.store.telling import heard_by
 from evaluators.metrics import probing
 from evaluators.metrics.linear_probe import Fit, fit_stacked
 from tests.evaluators.metrics import senteval_reference as reference
@@ -55,6 +56,22 @@ def test_every_fit_of_a_stack_is_the_fit_it_would_be_alone():
             assert fitted.accuracy[which] == best
             np.testing.assert_allclose(fitted.weights[which], expected, atol=5e-5)
             assert (fitted.predicted(x, which) == alone.predict(x)).all()
+
+
+def test_fits_say_how_far_they_are():
+    """A stack of ten in every round, which may take minutes; sklearn's one by one."""
+    x, y = clouds(60, 4)
+    told = list[str]()
+    with heard_by(told.append):
+        probing.nested(x, y, 2, replace(probing.toolkit(), grid=(1e-4,)))
+    assert told[0] == "fitting classifiers, 0 of 100 done, round 1 of at most 51"
+    assert told[1] == "fitting classifiers, 0 of 100 done, round 2 of at most 51"
+    assert "fitting classifiers, 90 of 100 done, round 1 of at most 51" in told
+    told.clear()
+    with heard_by(told.append):
+        probing.tuned(x, y, x, 2, replace(probing.logistic(), long_grid=(1.0, 2.0)))
+    assert told[:2] == ["fitting classifiers, 1 of 20 done", "fitting classifiers, 2 of 20 done"]
+    assert told[-1] == "fitting classifiers, 1 of 1 done"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,17 @@ def test_every_arm_is_measured_once_and_nothing_is_trained(place: Path) -> None:
     assert len(figures["mean"]["senteval-sklearn/CR/accuracy"].values) == 40
 
 
+@pytest.mark.parametrize("probe", ["senteval", "senteval-sklearn"])
+def test_a_run_reports_while_its_classifiers_are_fitted(place: Path, probe: str) -> None:
+    """Else it would be ended as one that stands still, as nothing is read meanwhile."""
+    study = written(place, STUDY.replace("senteval-sklearn/CR", f"{probe}/CR"))
+    run = plan(study, gather_facts(study)).runs[0]
+    told = list[str]()
+    for _ in execute(Job(runs=(run,)), World(report=lambda progress: told.append(progress.doing))):
+        pass
+    assert len({words for words in told if words.startswith("fitting classifiers")}) > 50
+
+
 def test_no_seed_is_said_to_agree(place: Path) -> None:
     """One run of each arm stands at every seed: what is told is one run, in every form."""
     study, ledger = written(place), Ledger(place / "ledger")
