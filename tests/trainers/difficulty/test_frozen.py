@@ -157,19 +157,25 @@ def test_vectors_as_half_precision_rounds_them_are_unit_vectors() -> None:
     assert np.array_equal(embed(Remote(given=rows), SENTENCES).x, rows)
 
 
-def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
-    """Mean of the last layer's unmasked states, unit length; limit and prompt change the table's key."""
+def of_transformers(folder: Path, texts: Sequence[str], limit: int | None = None) -> np.ndarray:
+    """Mean of the last layer's unmasked states, of unit length; texts cut to `limit` tokens."""
     from transformers import AutoModel, AutoTokenizer
 
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-    batch = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    batch = tokenizer(texts, padding=True, truncation=limit is not None, max_length=limit, return_tensors="pt")
     with torch.no_grad():
         hidden = model(**batch).last_hidden_state
     mask = batch["attention_mask"][..., None]
-    mean = (hidden * mask).sum(1) / mask.sum(1)
+    return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1).numpy()
+
+
+def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
+    """Limit and prompt change the table's key."""
     found = embed(SentenceEncoder(folder), SENTENCES)
-    np.testing.assert_allclose(found.x, torch.nn.functional.normalize(mean, dim=1).numpy(), atol=1e-5)
-    assert embed(SentenceEncoder(folder, max_length=4), SENTENCES).key != found.key
+    np.testing.assert_allclose(found.x, of_transformers(folder, SENTENCES), atol=1e-5)
+    cut = embed(SentenceEncoder(folder, max_length=4), SENTENCES)
+    np.testing.assert_allclose(cut.x, of_transformers(folder, SENTENCES, 4), atol=1e-5)
+    assert cut.key != found.key
     prompted = embed(SentenceEncoder(folder, prompt="the "), SENTENCES)
     np.testing.assert_allclose(
         prompted.x[1], embed(SentenceEncoder(folder), ["the " + SENTENCES[1]]).x[0], atol=1e-5
@@ -183,10 +189,37 @@ def test_no_more_is_read_than_an_encoder_has_positions_for(folder: Path) -> None
     assert more.cut(text) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("xlnet", {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32}),
+        (
+            "deberta-v2",
+            {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+             "position_biased_input": False, "max_position_embeddings": 16},
+        ),
+    ],
+)  # fmt: skip
+def test_an_encoder_without_a_table_of_positions_reads_as_much_as_it_is_told(
+    tmp_path: Path, kind: str, sizes: dict[str, Any]
+) -> None:
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone(tmp_path / "tiny", layers=1, width=16))
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=400, **sizes)).save_pretrained(tmp_path / kind)
+    tokenizer.save_pretrained(tmp_path / kind)
+    long = ["the old dog runs " * 5, "the old dog runs " * 10]
+    encoder = SentenceEncoder(tmp_path / kind, max_length=30)
+    assert encoder.cut(long) == 1
+    np.testing.assert_allclose(encoder.encode(long), of_transformers(tmp_path / kind, long, 30), atol=1e-5)
+
+
 def test_words_come_from_the_pass_that_encoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """States of a sentence's own tokens, special ones apart, whether they were kept or are read now."""
     from transformers import AutoModel, AutoTokenizer
 
+    monkeypatch.setattr("trainers.encoders.frozen_encoder.PORTION", 4)
     keeping, plain = SentenceEncoder(folder, keep_words=True), SentenceEncoder(folder)
     np.testing.assert_allclose(keeping.encode(SENTENCES), plain.encode(SENTENCES), atol=1e-6)
     monkeypatch.setattr(keeping._model, "encode", None)  # from here on it cannot read
@@ -201,8 +234,23 @@ def test_words_come_from_the_pass_that_encoded(folder: Path, monkeypatch: pytest
     torch.testing.assert_close(plain.words(SENTENCES)[2].states, found[0].states, atol=1e-5, rtol=0)
 
 
+def test_words_are_remembered_until_the_next_call_and_no_more_than_fit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long texts first: two of four words, then one of three takes what a third of four would exceed."""
+    monkeypatch.setattr("trainers.encoders.frozen_encoder.KEPT_BYTES", (4 + 4 + 3) * 32 * 4)
+    heard: list[str] = []
+    keeping = SentenceEncoder(folder, keep_words=True, tell=heard.append)
+    for sentences, missing in ((SENTENCES, 3), (SENTENCES[:1], 5), (SENTENCES, 3)):
+        keeping.encode(sentences)
+        heard.clear()
+        keeping.words(SENTENCES)
+        assert heard == [f"encoding texts, {missing} of {missing} done"]
+
+
 def test_weights_must_be_safetensors(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CorpusError, match=r"holds no \.safetensors"):
         embed(SentenceEncoder(tmp_path), SENTENCES)
 

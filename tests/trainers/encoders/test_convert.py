@@ -70,6 +70,24 @@ def test_the_converted_model_gives_the_same_vectors(
     assert list(old.glob("*.bin"))  # the original stays as it is
 
 
+def test_modules_above_the_transformer_are_converted_with_it(backbone: Path, tmp_path: Path) -> None:
+    """A folder of sentence-transformers: its own program gives the same vectors before and after."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+
+    parts = [Transformer(str(backbone)), Pooling(32, "cls"), Dense(32, 8), Normalize()]
+    (made := SentenceTransformer(modules=parts, device="cpu")).save(str(old := tmp_path / "old"))
+    for weights in list(old.rglob("model.safetensors")):
+        torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+        weights.unlink()
+    shutil.rmtree(old / "3_Normalize")  # the hub keeps no empty folders
+    convert(str(old), tmp_path / "new")
+    assert {file.parent.name for file in (tmp_path / "new").rglob("model.safetensors")} == {"new", "2_Dense"}
+    assert not list((tmp_path / "new").rglob("*.bin"))
+    again = SentenceTransformer(str(tmp_path / "new"), device="cpu")
+    assert np.array_equal(again.encode(TEXTS), made.encode(TEXTS))
+
+
 def test_tensors_that_share_memory_are_converted_each_with_its_own(
     pickled: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -149,6 +167,8 @@ class Harm:
             "holds more than weights and was not opened",
         ),
         (lambda harm: {"model": {"weight": torch.zeros(2)}}, "holds no plain table of tensors"),
+        (lambda harm: {"weight": torch.zeros(2), "step": 3}, "holds no plain table of tensors"),
+        (lambda harm: [torch.zeros(2)], "holds no plain table of tensors"),
     ],
 )
 def test_a_pickle_that_is_more_than_weights_is_refused_in_words(
@@ -176,10 +196,12 @@ def test_a_pickle_that_is_more_than_weights_is_refused_in_words(
     [
         (lambda old: (old / "pytorch_model.bin").unlink(), "has no pytorch_model.bin"),
         (lambda old: (old / "pytorch_model.bin").write_bytes(b"no pickle"), "pytorch_model.bin"),
+        (lambda old: os.truncate(old / "pytorch_model.bin", 1000), r"pytorch_model\.bin cannot be read"),
         (lambda old: (old / "config.json").unlink(), "has no config.json"),
         (lambda old: (old / "model.safetensors").touch(), "has safetensors"),
+        (lambda old: (old / "model-00001-of-00002.safetensors").touch(), "has safetensors"),
         (lambda old: (old.parent / "new").mkdir(), "exists"),
-        (lambda old: shutil.rmtree(old), "no such folder, nor on the hub"),
+        (lambda old: shutil.rmtree(old), r"no such folder, nor on the hub\n  hub: .*old: "),
     ],
 )
 def test_what_cannot_be_converted(
