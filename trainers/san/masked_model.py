@@ -156,7 +156,7 @@ class MaskedModel:
         read[(columns == lengths + 1) & (stop == 1)] = self._full_stop
         read[columns == lengths + 1 + stop] = last
         attended = columns <= lengths + 1 + stop
-        used = int(attended.sum(1).max(initial=0))
+        used = int(attended.sum(1).max())
         return read[:, :used], attended[:, :used]
 
     @cached_property
@@ -247,11 +247,10 @@ def model_key(name: str) -> str:
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
     """A tokenizer's vocabulary: WordPiece marks continuations of words (`##`), byte-level BPE beginnings (`Ġ`)."""
-    entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
-    special = set(tokenizer.all_special_ids)
-    byte_level = any(entry.startswith("Ġ") for entry, _ in entries)
+    entries, special = tokenizer.get_vocab(), set(tokenizer.all_special_ids)
+    byte_level = any(entry.startswith("Ġ") for entry in entries)
     surfaces, initial, fills = [""] * len(entries), np.zeros(len(entries), bool), np.zeros(len(entries), bool)
-    for entry, place in entries:
+    for entry, place in entries.items():
         if byte_level:
             initial[place] = entry.startswith("Ġ")
             surface = entry if place in special else tokenizer.convert_tokens_to_string([entry]).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from copy import deepcopy
 from dataclasses import replace
@@ -12,11 +13,12 @@ import pytest
 import torch
 
 from corpora.san.generate import Rewriter, rows
-from corpora.san.importance import SPECIAL
+from corpora.san.importance import CODE, SPECIAL
 from corpora.san.lexicon import resolver
 from corpora.san.mask_predict import batched, batches
 from corpora.san.recipe import SetRecipe
 from tests.tiny import tiny_backbone
+from tests.trainers.masked_lm import masked_lm
 from trainers.encoders.backbones import BackboneError
 from trainers.san.masked_model import MaskedModel, vocabulary_of
 
@@ -62,6 +64,21 @@ def test_places_in_the_text(model):
     ]
     assert pieces == [("The", "the"), ("z", "z"), ("q", "q"), ("dog", "dog"), (".", ".")]
     assert [bool(model.vocabulary.initial[i]) for i in tokens.ids] == [True, True, False, True, True]
+
+
+def test_places_in_the_text_of_a_byte_level_tokenizer(tmp_path):
+    """The first word has the entry that it has anywhere else."""
+    model = MaskedModel.load(str(masked_lm(tmp_path, "roberta")), resolver(), device="cpu")
+    text = "dog zq dog."
+    for most, length in ((128, 6), (2, 2)):
+        tokens = model.encode([text], most)[0]
+        assert len(tokens.ids) == len(tokens.start) == len(tokens.end) == length
+    tokens = model.encode([text], 128)[0]
+    found = [text[a:b].strip() for a, b in zip(tokens.start, tokens.end, strict=True)]
+    assert found == [model.surfaces[place] for place in tokens.ids] == ["dog", "", "z", "q", "dog", "."]
+    assert model.vocabulary.initial[tokens.ids].tolist() == [True, True, False, False, True, False]
+    assert tokens.ids[0] == tokens.ids[4]
+    assert (tokens.start[0], tokens.end[-1]) == (0, len(text))
 
 
 def test_a_tokenizer_that_pads_of_its_own_accord(folder, tmp_path):
@@ -127,10 +144,13 @@ def test_fills_as_the_whole_model_would(request, kind, places):
     whole.set_attn_implementation("eager")
     logits = whole(torch.tensor([read])).logits[0, 1:-2][places][:, : len(model.surfaces)]
     allowed = torch.from_numpy(model.vocabulary.fills & (model.vocabulary.initial == begins[:, None]))
-    expected = logits.masked_fill(~allowed, -torch.inf).argmax(-1).tolist()
-    for noise in (None, np.zeros((*batch.ids.shape, 5))):
-        filled = model.fill(batch, masked, noise)
-        assert filled[1, places].tolist() == expected
+    best = logits.masked_fill(~allowed, -torch.inf).sort(descending=True)
+    noise = np.random.default_rng(0).gumbel(scale=2.0, size=(*batch.ids.shape, 5))
+    noisy = (best.values[:, :5] + torch.from_numpy(noise[1, places])).argmax(-1, keepdim=True)
+    assert noisy.any()
+    for given, chosen in ((None, best.indices[:, 0]), (noise, best.indices.gather(1, noisy)[:, 0])):
+        filled = model.fill(batch, masked, given)
+        assert filled[1, places].tolist() == chosen.tolist()
         assert (filled[~masked] == batch.ids[~masked]).all()
 
 
@@ -142,6 +162,19 @@ def test_a_kind_that_nothing_fills_stays(model):
     inside = ~model.vocabulary.initial[batch.ids]
     assert inside.any()
     assert (filled[inside] == batch.ids[inside]).all()
+
+
+def test_of_fewer_entries_than_may_be_drawn_all_are_drawn(model):
+    """Where two words alone may begin one, noise of the third to the fifth best has none that it could be of."""
+    few = np.isin(model.surfaces, ["dog", "cat"])
+    narrow = replace(model, vocabulary=replace(model.vocabulary, fills=few))
+    batch = batch_of(model, ["the bird"])
+    noise = np.zeros((*batch.ids.shape, 5))
+    drawn = set()
+    for noise[..., 1] in (-99, 99):
+        noise[..., 2:] = 999
+        drawn |= {model.surfaces[place] for place in narrow.fill(batch, np.ones(batch.ids.shape, bool), noise)[0]}
+    assert drawn == {"dog", "cat"}
 
 
 def test_batches_go_by_length(model):
@@ -190,10 +223,11 @@ def test_pieces_stay_in_kind_and_specials_out(model):
         assert (filled != model.tokenizer.mask_token_id).all()
 
 
+@pytest.mark.parametrize("kind", ["model", "of_mpnet"])
 @pytest.mark.parametrize("decode", ["argmax", "topk"])
-def test_company_changes_nothing(model, decode):
+def test_company_changes_nothing(request, kind, decode):
     """Alone, together and in another order: the same negatives."""
-    using = rewriter(model, decode=decode, scale=15.0)
+    using = rewriter(request.getfixturevalue(kind), decode=decode, scale=15.0)
     together = rows(using, TEXTS)["san"].to_pylist()
     assert rows(using, TEXTS[::-1])["san"].to_pylist() == together[::-1]
     assert [rows(using, [text])["san"][0].as_py() for text in TEXTS] == together
@@ -214,12 +248,71 @@ def test_a_backbone_without_the_head(tmp_path):
         MaskedModel.load(str(tiny_backbone(tmp_path / "bare")), resolver(), device="cpu")
 
 
+def test_a_head_that_lies_elsewhere_is_refused(folder, tmp_path):
+    with pytest.raises(BackboneError, match=r"is a DistilBertForMaskedLM, whose head is not where(.|\n)*or cloze"):
+        of_kind(folder, tmp_path / "distilbert", "distilbert", seed=4)
+
+
+def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "maskless")
+    for file in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (place := tmp_path / "maskless" / file).is_file():
+            held = json.loads(place.read_text())
+            held.update(mask_token=None)
+            place.write_text(json.dumps(held))
+    with pytest.raises(BackboneError, match=r"has no tokenizer with places in the text and a mask token\n  acc"):
+        MaskedModel.load(str(tmp_path / "maskless"), resolver(), device="cpu")
+
+
+def test_it_fills_in_the_precision_that_it_is_loaded_in(folder, model):
+    rounded = MaskedModel.load(str(folder), resolver(), device="cpu", precision="bf16")
+    for one, kind in ((model, torch.float32), (rounded, torch.bfloat16)):
+        assert {weight.dtype for weight in one.model.parameters()} == {kind}
+    batch = batch_of(model, TEXTS)
+    filled = rounded.fill(batch, batch.tags != SPECIAL, None)
+    assert rounded.vocabulary.fills[filled[batch.tags != SPECIAL]].all()
+
+
+def test_word_pieces_that_fill_and_their_tags(folder, model):
+    """Words, pieces of words and marks of ASCII; nothing reserved or special, no single symbol of another kind. A
+    piece inside a word is none of a kind of word, whatever the word is of which it has the letters."""
+    from transformers import BertTokenizer
+
+    entries = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "[unused0]",
+        "cat",
+        "##s",
+        "…",
+        "##é",
+        "où",
+        "-",
+        "dog",
+    ]
+    vocabulary = vocabulary_of(BertTokenizer(vocab={entry: at for at, entry in enumerate(entries)}))
+    assert [entry for entry, fills in zip(entries, vocabulary.fills, strict=True) if fills] == [
+        "cat", "##s", "où", "-", "dog",
+    ]  # fmt: skip
+    assert [entry for entry, begins in zip(entries, vocabulary.initial, strict=True) if not begins] == [
+        "##s",
+        "##é",
+    ]
+    inside = ~model.vocabulary.initial
+    assert inside.any()
+    assert set(model.tags[inside]) == {CODE["X"]}
+    assert CODE["X"] not in model.tags[[model.surfaces.index(word) for word in ("dog", "runs", "small")]]
+
+
 def test_byte_level_vocabulary(tmp_path):
     """`Ġ` begins a word, halves of a letter and special tokens fill nothing."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    entries = ["<s>", "</s>", "<pad>", "<unk>", "<mask>", "Ġcat", "s", ".", "Ã", "Ġ"]
+    entries = ["<s>", "</s>", "<pad>", "<unk>", "<mask>", "Ġcat", "s", ".", "Ã", "ÃÃ", "Ã©s", "Ġ"]
     bpe = Tokenizer(models.BPE({entry: i for i, entry in enumerate(entries)}, [], unk_token="<unk>"))
     bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     special = {
@@ -232,4 +325,6 @@ def test_byte_level_vocabulary(tmp_path):
     vocabulary = vocabulary_of(PreTrainedTokenizerFast(tokenizer_object=bpe, **special))
     assert vocabulary.surfaces[5:8] == ("cat", "s", ".")
     assert [entry for entry, begins in zip(entries, vocabulary.initial, strict=True) if begins] == ["Ġcat", "Ġ"]
-    assert [entry for entry, fills in zip(entries, vocabulary.fills, strict=True) if fills] == ["Ġcat", "s", "."]
+    assert [entry for entry, fills in zip(entries, vocabulary.fills, strict=True) if fills] == [
+        "Ġcat", "s", ".", "Ã©s",
+    ]  # fmt: skip
