@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 def plan(options: Namespace) -> int:
     """Print what a run would do and what its seeds can show."""
-    from orchestration.plan.described import next_step
+    from orchestration.plan.described import next_step, open_words
+    from orchestration.verdicts.growing import grown, with_next_seed
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(PREPARING):
-        plan = planned(study, ledger)
+        plan = grown(planned(study, ledger), ledger)
+        wider = with_next_seed(plan, ledger)
         if plan.left:
             checked_backbones(study)
     if options.json:
@@ -48,8 +50,8 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        text = f"{words_of(plan, ledger, options.price)}\n{next_step(plan)}"
-        print(fitted(printable(text, keep="\n"), width_of(sys.stdout)))
+        lines = (words_of(plan, ledger, options.price), open_words(plan, wider), next_step(plan, wider))
+        print(fitted(printable("\n".join(filter(None, lines)), keep="\n"), width_of(sys.stdout)))
     return DONE
 
 

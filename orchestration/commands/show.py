@@ -48,8 +48,9 @@ WITHOUT_EFFECT = {  # option -> (its name, the options that have no effect besid
 
 def status(options: Namespace) -> int:
     """Print which runs are done, failed or left."""
+    from orchestration.plan.described import open_words
     from orchestration.search.confirmed import confirmed_searches
-    from orchestration.verdicts.growing import as_grown
+    from orchestration.verdicts.growing import as_grown, with_next_seed
 
     study, ledger = study_of(options), ledger_of(options)
     plan, earlier_tasks = as_grown(study, ledger)
@@ -74,6 +75,8 @@ def status(options: Namespace) -> int:
         print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {problem}".rstrip()))
     counts = Counter(row["status"] for row in rows)
     print(f"{study.name}   {'   '.join(f'{word} {counts[word]}' for word in ('done', 'failed', 'left'))}")
+    if more := open_words(plan, with_next_seed(plan, ledger)):
+        print(printable(more))
     return DONE
 
 

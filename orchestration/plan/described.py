@@ -101,9 +101,19 @@ def describe(
     return "\n".join(lines)
 
 
-def next_step(plan: Plan) -> str:
-    """The line with the command to type next."""
-    return f"next    {typed('run' if plan.left else 'report', plan.study.path)}"
+def next_step(plan: Plan, wider: Plan | None = None) -> str:
+    """The line with the command to type next. wider: the plan with the seed that open claims ask for."""
+    return f"next    {typed('run' if wider or plan.left else 'report', plan.study.path)}"
+
+
+def open_words(plan: Plan, wider: Plan | None) -> str:
+    """A line about the seed by which `semray run` would widen the plan, as claims are still open; "" for none."""
+    if wider is None:
+        return ""
+    added, last = wider.runs[len(plan.runs) :], plan.study.seeds.all[-1]
+    arms = listed(list(dict.fromkeys(run.arm for run in added)))
+    further = "the last one" if added[0].seed == last else f"and more up to {last} while they stay open"
+    return f"open    claims on {arms}: `semray run` adds seed {added[0].seed}, {further}"
 
 
 def _formula(plan: Plan) -> str:

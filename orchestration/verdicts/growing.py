@@ -42,6 +42,14 @@ def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
     return _widened(plan, undecided_arms(findings), findings.seeds)
 
 
+def with_next_seed(plan: Plan, ledger: Ledger) -> Plan | None:
+    """As `with_another_seed`, by the ledger alone; None while runs are left, since these are judged first."""
+    if plan.left or not plan.study.seeds.reserve:
+        return None
+    records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
+    return _widened(plan, arms_to_decide(records), records.seeds)
+
+
 def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
     """A plan that ends with a reserve seed, with so many later seeds for the same arms that all lanes are busy.
 

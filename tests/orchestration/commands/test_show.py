@@ -13,6 +13,7 @@ from orchestration.commands.cli import main
 from orchestration.families.registry import FAMILIES, WRITTEN
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
+from orchestration.plan.plan import extend
 from orchestration.reading.read_study import read_study
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
@@ -109,6 +110,44 @@ def test_what_a_script_said_last_acts_on_no_screen_and_a_row_stays_one(
     assert "  accepted: a yes   " in said["plan"].splitlines()[3]
     for word in ("status", "report"):
         assert r"CommandRefused: \x1b[31mno; accepted: a yes" in said[word]
+
+
+def test_a_growing_study_is_not_done_while_a_claim_is_open(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plan and status count the seeds that were added, and tell of the one that `run` would add next."""
+    study, ledger = place / "looks.yaml", Ledger(tmp_path / "ledger")
+    first = planned(read_study(study), ledger)
+    arms = {(run.arm, run.backbone) for run in first.runs if run.seed is not None}
+
+    def told(word: str) -> list[str]:
+        assert main([word, str(study), "--ledger", ledger.url]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    fill(ledger, first.runs)
+    more = "open    claims on B1, B1-noHN: `semray run` adds seed 3, and more up to 4 while they stay open"
+    assert told("plan")[-2:] == [more, f"next    semray run {study}"]
+    assert told("status")[-2:] == ["looks   done 7   failed 0   left 0", more]
+    fourth = extend(first, [3], arms)
+    fill(ledger, fourth.runs[7:8])
+    assert told("plan")[1].startswith("done 8   left 1")
+    assert told("plan")[-1] == f"next    semray run {study}"
+    assert told("status")[-1] == "looks   done 8   failed 0   left 1"
+    fill(ledger, fourth.runs[8:])  # with four seeds both claims are decided
+    assert told("plan")[0].startswith("looks   9 runs = 2 arms x 4 seeds x 1 backbone")
+    assert told("plan")[-1] == f"next    semray report {study}"
+    assert told("status")[-1] == "looks   done 9   failed 0   left 0"
+
+
+def test_of_a_growing_study_the_last_seed_is_told_as_the_last(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, ledger = tmp_path / "short.yaml", Ledger(tmp_path / "ledger")
+    study.write_text((place / "looks.yaml").read_text().replace("max: 5", "max: 4"))
+    fill(ledger, planned(read_study(study), ledger).runs)
+    assert main(["status", str(study), "--ledger", ledger.url]) == 0
+    last = "open    claims on B1, B1-noHN: `semray run` adds seed 3, the last one"
+    assert capsys.readouterr().out.splitlines()[-1] == last
 
 
 @pytest.mark.parametrize("moment", ["commands.terminal", "commands.show", "verdicts.growing"])
