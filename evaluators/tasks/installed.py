@@ -58,6 +58,15 @@ def _ambiguous(name: str, task: Task[Any, Any], found: Tasks, taken: Collection[
     return "" if name == task.name else f"it is called {task.name!r}"
 
 
+def not_as_promised(task: Any) -> str:
+    """What is wrong with what a package gives as a task; "" for a whole one."""
+    if not isinstance(task, Task):
+        return f"is a {type(task).__name__}, not a Task"
+    if task.metrics and task.headline not in task.metrics:  # without metrics there is none to decide
+        return f"has the headline {task.headline!r}, which is not in its metrics"
+    return ""
+
+
 @cache
 def _points() -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)))
@@ -69,8 +78,8 @@ def _offered(point: EntryPoint, package: str, path: str | None) -> Tasks:
     shared: dict[int, Benchmark[Any]] = {}
     named = {}
     for name, task in table.items():
-        if not isinstance(task, Task):
-            raise TypeError(f"{name!r} is a {type(task).__name__}, not a Task")
+        if why := not_as_promised(task):
+            raise TypeError(f"{name!r} {why}")
         own = task.benchmark
         named[name] = replace(task, benchmark=shared.setdefault(id(own), _of_package(package, own)))
     return named

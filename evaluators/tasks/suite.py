@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
+from corpora.store.errors import CorpusError
 from evaluators.tasks import (
     human_phrases,
     installed,
@@ -35,9 +37,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 def tasks(path: str | None, own: Tasks | None = None) -> Table:
     """Every task by name; path: a folder to look in first. Benchmarks are read lazily.
 
-    own: a family's tasks on its own corpus, which replace others of the same name. Raises CorpusError if an
-    installed package has a task with one of these names.
+    own: a family's tasks on its own corpus, which replace others of the same name. Raises CorpusError if they are
+    no such tasks, or if an installed package has a task with one of their names.
     """
+    _check_own(own)
     listed: Tasks = {
         **sts.tasks(path),
         **sts_averages.averages(path),
@@ -54,3 +57,15 @@ def tasks(path: str | None, own: Tasks | None = None) -> Table:
         **(own.finds if isinstance(own, Table) else {}),
     }
     return Table({**listed, **brought.tasks, **(own or {})}, finds, brought.broken)
+
+
+def _check_own(own: Any) -> None:
+    """Raise CorpusError for tasks of a family that are none, or that go by another name or headline."""
+    if not isinstance(own, Mapping | None):
+        raise CorpusError(f"own_tasks gives a {type(own).__name__}\n  accepted: {{name: Task}}, as a mapping")
+    for name, task in (own or {}).items():
+        why = installed.not_as_promised(task) or (f"is called {task.name!r}" if task.name != name else "")
+        if why:
+            raise CorpusError(
+                f"own_tasks: {name!r} {why}\n  accepted: a Task under its own name, with a headline of its metrics"
+            )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -99,7 +99,7 @@ def _loaded(name: str) -> Family:
     brought = f"family = {name}: {package_of(point)}, {point.value}:"
     try:
         made = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise StudyError(
             f"{brought} cannot be imported ({type(error).__name__}: {error})\n  accepted: a package that is whole"
         ) from error
@@ -109,6 +109,11 @@ def _loaded(name: str) -> Family:
             f"{brought} lacks {', '.join(sorted(lacking))}\n"
             "  accepted: an EncoderFamily, or all that contract.Family asks for"
         )
+    for block in (made.settings, made.data):
+        if not (isinstance(block, type) and is_dataclass(block)):
+            raise StudyError(
+                f"{brought} {block!r} is no data class\n  accepted: settings and data as data classes"
+            )
     paths = [f"{block.__name__}.{field}" for block in (made.settings, made.data) for field in _paths_in(block)]
     if paths:
         raise StudyError(f"{brought} {paths[0]} is a Path\n  accepted: str, which a run's record can hold")

@@ -36,6 +36,14 @@ FAMILY = replace(
     space=(Dimension(name="learning_rate", low=0.1, high=0.5, source="made up"),),
 )
 """
+FAULTY = """
+from dataclasses import replace
+
+from tests import toy_family
+
+FAMILY = replace(toy_family.FAMILY, FAULT)
+"""
+POINT = "[semray.families]\nodd = odd:FAMILY\n"
 STUDY = """\
 question: Does a longer word help?
 family: odd
@@ -111,3 +119,36 @@ def test_data_that_must_be_given_let_every_mistake_in_them_be_told(
     assert "data.wrods = 1\n" in said
     assert said.count("accepted:") == 1
     read(monkeypatch, tmp_path / "three", STUDY.replace("data: {", "data: {pairs: x, "), datum=needs)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("own_tasks=lambda data: [1]", "own_tasks gives a list\n  accepted: {name: Task}, as a mapping"),
+        ("own_tasks=lambda data: {'length': 1}", "own_tasks: 'length' is a int, not a Task\n  accepted: "),
+        (
+            "own_tasks=lambda data: {'longer': toy_family.tasks(data)['length']}",
+            "own_tasks: 'longer' is called 'length'\n  accepted: ",
+        ),
+        (
+            "own_tasks=lambda data: {'length': replace(toy_family.tasks(data)['length'], headline='length/most')}",
+            "own_tasks: 'length' has the headline 'length/most', which is not in its metrics\n  accepted: ",
+        ),
+        ("data=type('Data', (), {})", "odd 0.1, odd:FAMILY: <class 'odd.Data'> is no data class\n  accepted: "),
+    ],
+)
+def test_a_part_that_is_none_is_told_when_the_study_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, says: str
+) -> None:
+    bring(monkeypatch, tmp_path / "site", FAULTY.replace("FAULT", fault), POINT)
+    (tmp_path / "odd.yaml").write_text(STUDY)
+    with pytest.raises(StudyError) as error:
+        read_study(tmp_path / "odd.yaml")
+    assert says in str(error.value)
+
+
+def test_a_package_that_ends_the_program_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bring(monkeypatch, tmp_path / "site", "raise SystemExit('needs a card')", POINT)
+    (tmp_path / "odd.yaml").write_text(STUDY)
+    with pytest.raises(StudyError, match=r"cannot be imported \(SystemExit: needs a card\)"):
+        read_study(tmp_path / "odd.yaml")

@@ -60,6 +60,10 @@ def test_a_package_without_a_fault_is_tried_and_scored(place: Path, monkeypatch:
         ("def tasks(): return {}", "TypeError: tasks() takes 0 positional arguments but 1 was given"),
         ("tasks = {}", "TypeError: 'dict' object is not callable"),
         ("def tasks(path): return {'odd/t': 3}", "TypeError: 'odd/t' is a int, not a Task"),
+        (
+            "def tasks(path): return {'odd/t': task(headline='acc')}",
+            "TypeError: 'odd/t' has the headline 'acc', which is not in its metrics",
+        ),
     ],
 )
 def test_who_asks_for_other_tasks_hears_nothing_of_a_broken_package(
