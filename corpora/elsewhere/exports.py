@@ -11,7 +11,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +44,9 @@ def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Ite
     for column in (arm, seed):
         if column not in rows[0]:
             raise wrong(path, f"lacks the column {column}", ", ".join(rows[0]))
+    for name in rows[0]:
+        if name in asked and name not in (arm, seed):
+            _check_numbers(path, name, [row[name] for row in rows])
     columns = [name for name in rows[0] if name not in (arm, seed) and _are_numbers(row[name] for row in rows)]
     metrics = list(filter(NAME.fullmatch, columns))
     odd = [name for name in columns if name not in metrics]
@@ -132,6 +135,17 @@ def _are_numbers(cells: Iterable[str]) -> bool:
     except ValueError:
         return False
     return any(finite)
+
+
+def _check_numbers(path: Path, metric: str, cells: Sequence[str]) -> None:
+    """Raise CorpusError for a cell of a claimed metric that is no number, such as 80.6%, or if none has one."""
+    for number, cell in enumerate(cells, 1):
+        try:
+            _cell(cell)
+        except ValueError:
+            raise wrong(path, f"row {number}: {metric} = {cell!r}", "a number, or nothing") from None
+    if not _are_numbers(cells):
+        raise wrong(path, f"{metric} has no finite number in any row", "numbers, as it is claimed")
 
 
 def _cell(text: str) -> float:

@@ -52,6 +52,26 @@ def test_a_figure_that_is_no_finite_number_is_lacking_in_its_run_alone(left: str
     assert list(of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")) == blank
 
 
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("80.6%,", r"row 1: metrics\.acc = '80\.6%'\n  accepted: a number, or nothing"),
+        ("0.5,crashed", r"row 2: metrics\.acc = 'crashed'\n  accepted: a number, or nothing"),
+        ("nan,", r"metrics\.acc has no finite number in any row\n  accepted: numbers"),
+    ],
+)
+def test_a_claimed_column_that_holds_other_than_numbers_is_told_by_its_row(
+    column: str, said: str, tmp_path: Path
+) -> None:
+    """Without a claim on it, it is a column of words like others, and left out."""
+    first, second = column.split(",")
+    text = f"arm,seed,metrics.acc,metrics.loss\nmnrl,0,{first},1.5\nmnrl,1,{second},1.25\n"
+    (tmp_path / "runs.csv").write_text(text)
+    assert {row.metric for row in of_runs(tmp_path / "runs.csv", "arm", "seed")} == {"metrics.loss"}
+    with pytest.raises(CorpusError, match=said):
+        list(of_runs(tmp_path / "runs.csv", "arm", "seed", ["metrics.acc"]))
+
+
 def test_a_name_is_no_number_because_python_reads_one(tmp_path: Path) -> None:
     (tmp_path / "runs.csv").write_text("params.loss,params.seed,run,acc\nmnrl,0,1_0,0.5\n")
     assert [row.metric for row in of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")] == ["acc"]
