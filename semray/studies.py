@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -77,8 +77,8 @@ def judge(
     """
     from semray.shown import shown
 
-    if compare:
-        done = _judged(study, _plain(list(compare)), read or {}, folder)
+    if claims := _claims(compare):
+        done = _judged(study, claims, read or {}, folder)
         return shown(done.findings, done.plan.study)
     _check_study(study, "judge", "; or a table of scores with compare=[{...}]")
     return shown(_of_study(study, ledger), study)
@@ -92,6 +92,20 @@ def _check_study(given: Any, word: str, more: str) -> None:
         raise StudyError(
             f"semray.{word}: {name} is no study\n  accepted: what semray.load_study(FILE) gives{more}"
         )
+
+
+def _claims(compare: Any) -> list[Any]:
+    """The claims as plain data, [] where there are none. StudyError for what is no list of claims."""
+    listed = isinstance(compare, Iterable) and not isinstance(compare, str | Mapping)
+    claims = list(compare) if listed else [compare] * (compare is not None)
+    if claims and not (listed and all(isinstance(claim, Mapping) for claim in claims)):
+        shown = repr(compare) if isinstance(compare, str) else f"a {type(compare).__name__}"
+        raise StudyError(
+            f"semray.judge: compare = {shown}\n"
+            '  accepted: a list of claims, such as [{"claim": "H1", "treatment": "B", "control": "A", '
+            '"metric": "acc", "expect": "better"}]'
+        )
+    return [_plain(claim) for claim in claims]
 
 
 def _plain(given: Any) -> Any:

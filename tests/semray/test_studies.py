@@ -138,6 +138,25 @@ def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:
         semray.judge(frame, compare=[claim], folder=tmp_path / "file")
 
 
+def test_claims_that_are_no_list_of_claims_are_said(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [(arm, seed, "acc", seed / 100) for arm in "AB" for seed in range(8)]
+    frame = pandas.DataFrame(rows, columns=["arm", "seed", "metric", "score"])
+    claim = {"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}
+    for given, said in (
+        (claim, "a dict"),
+        (pandas.DataFrame([claim]), "a DataFrame"),
+        (Path("claims.yaml"), "a PosixPath"),
+        ("B > A", "'B > A'"),
+        (["B > A"], "a list"),
+    ):
+        with pytest.raises(
+            semray.StudyError, match=rf"^semray\.judge: compare = {said}\n  accepted: a list of claims, such as"
+        ):
+            semray.judge(frame, compare=given, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_numbers_of_numpy_in_claims_are_numbers(tmp_path: Path) -> None:
     """As a margin that comes from the scores themselves."""
     pandas = pytest.importorskip("pandas")
