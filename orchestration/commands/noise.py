@@ -124,8 +124,8 @@ def _noise_sources(
     base = with_seeds(run, dict.fromkeys(streams, seeds[0]))
     changed = alone_changed(run, streams, seeds[0], seeds[1])
     train([base, *changed.values()])
-    base_scores = _scores(ledger, base)
-    live = tuple(stream for stream, other in changed.items() if _scores(ledger, other) != base_scores)
+    base_scores = repr(_scores(ledger, base))  # as text, where a nan is like another
+    live = tuple(stream for stream, other in changed.items() if repr(_scores(ledger, other)) != base_scores)
     idle = tuple(stream for stream in streams if stream not in live)
     label = f"{run.arm}{on(run.backbone)}"
     if len(live) < 2:

@@ -109,11 +109,19 @@ def remarks(verdict: Verdict) -> tuple[str, ...]:
         found.append(conflict)
     if verdict.dropped:
         too_many = f": {TOO_MANY}" if "runs missing" in verdict.words else ""
-        found.append(f"no pair for seed {', '.join(str(seed) for seed, _ in verdict.dropped)}{too_many}")
+        found.append(f"no pair for seed {_dropped(verdict)}{too_many}")
     return (
         *found,
         *(FLAGS.get(flag, flag.replace("_", " ")) for flag in verdict.flags if flag not in verdict.words),
     )
+
+
+def _dropped(verdict: Verdict) -> str:
+    """Seeds without a pair, by the reason: "1, 4 (control: no finished run)"."""
+    by_reason: dict[str, list[str]] = {}
+    for seed, reason in verdict.dropped:
+        by_reason.setdefault(reason, []).append(str(seed))
+    return "; ".join(f"{', '.join(seeds)} ({reason})" for reason, seeds in by_reason.items())
 
 
 def _conflict(verdict: Verdict) -> str:

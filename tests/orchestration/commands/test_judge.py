@@ -370,7 +370,7 @@ def test_a_run_that_lacks_a_figure_is_named(
     assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
     told = capsys.readouterr().out
     assert "note     B, seed 1 has no figure of: rho, steps\n" in told
-    assert "no pair for seed 1" in told
+    assert "no pair for seed 1 (treatment: its run yielded no such figure)" in " ".join(told.split())
     assert main(["judge", *RUNS_OF, "--metric", "rho", "--json"]) == 0
     (verdict,) = json.loads(capsys.readouterr().out)
     assert (verdict["verdict"], verdict["n_seeds"]) == ("better", 7)
@@ -388,7 +388,11 @@ def test_where_too_many_runs_lack_a_figure_the_rule_is_told(
     assert main(["judge", *RUNS_OF, "--metric", "rho"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "undecided: runs missing" in told
-    assert "no pair for seed 1, 4: over 20 % of the pairs, or two or more in one arm alone, are too many" in told
+    lacking = "1, 4 (treatment: its run yielded no such figure)"
+    assert (
+        f"no pair for seed {lacking}: over 20 % of the pairs, or two or more in one arm alone, are too many"
+        in told
+    )
 
 
 def test_items_that_are_not_the_same_are_told_of_the_table(

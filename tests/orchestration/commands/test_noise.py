@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
+from evaluators.metrics.scores import Score
 from orchestration.commands import noise
 from orchestration.commands.cli import main
 from orchestration.families import registry
@@ -106,6 +110,24 @@ def test_the_stream_that_moves_the_score_has_the_largest_share(
     assert "dropout     changes no score of this arm" in said
     assert "share     init between arms" in said
     assert "a difference of 0.05 takes" in said
+
+
+def test_a_figure_that_does_not_exist_is_changed_by_no_stream(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is nan in every run, and nan is unlike itself."""
+
+    def with_undefined(data: toy_family.ToyData) -> dict[str, Any]:
+        table = toy_family.tasks(data)
+        undefined = [Score(metric="again/mean", value=math.nan)]
+        return table | {"again": replace(table["again"], score=lambda words, encode: undefined)}
+
+    monkeypatch.setattr(toy_family, "FAMILY", replace(toy_family.FAMILY, own_tasks=with_undefined))
+    monkeypatch.setattr(toy_family, "fit", toy_with(init=1.0, data=0.1))
+    (place / "toys.yaml").write_text(STUDY.replace("[length]", "[length, again]").replace("PLACE", str(place)))
+    assert main(["noise", "toys.yaml", "quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["live"], told["idle"]) == (["data", "init"], ["dropout", "negatives"])
 
 
 def test_the_figures_are_those_of_a_two_way_table(
