@@ -411,6 +411,35 @@ def test_a_failed_run_of_an_arm_without_training_has_no_seed(findings: Findings)
     assert "seed None" not in forms.table(told) + html(told, plots.every(told))
 
 
+def troubles_of(page: str) -> list[str]:
+    part = page.partition('<div class="trouble">')[2].partition("</div>")[0]
+    return re.findall(r'<li><a href="#[^"]*">(.*?)</a>', part)
+
+
+def test_the_page_lists_what_failed_and_no_more(page: str, findings: Findings) -> None:
+    """Of each kind the worst three, and how many others there are."""
+    unfinished = ["M1, seed 4 failed", "1 of 25 runs are not in the ledger"]
+    unlike = ["H2: expected better", "X1: expected better"]  # undecided for its missing runs, and worse
+    lost = [f"{claim} loses 61 of 2,000 items" for claim in ("H1: B1", "H3b: B1", "H2: M1")]
+    assert troubles_of(page) == [*unfinished, *unlike, *lost]
+    for fails, others in ((3, []), (5, ["2 more failed runs"])):
+        rows = [replace(row, status="finished") for row in findings.runs if row.seed is not None]
+        rows[:fails] = [replace(row, status="failed") for row in rows[:fails]]
+        told = troubles_of(html(replace(findings, runs=tuple(rows)), {}))
+        assert told == [*(f"{row.arm}, seed {row.seed} failed" for row in rows[:3]), *others, *unlike, *lost]
+
+
+def test_the_page_parts_settings_that_differ_from_those_that_all_share(findings: Findings) -> None:
+    arms = {"B1": {**findings.arms["B1"], "tau": 0.05}, "B1-noHN": findings.arms["B1-noHN"]}
+    page = html(replace(findings, arms=arms), {})
+    head, *rows = rows_of(page, "settings")
+    assert head[1:] == ["hard_negatives", "tau"]
+    assert rows == [["B1", "True", "0.05"], ["B1-noHN", "False", "–"]]
+    shared = page.partition("<h3>Shared by all arms</h3>")[2].partition("</dl>")[0]
+    told = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", shared)
+    assert told == [("train", "True"), ("readout", "mean"), ("steps", "60")]
+
+
 def test_items_are_read_by_their_texts(findings: Findings) -> None:
     """Where they are known; and an item's name still stands beside its text."""
     first = findings.findings[0]
