@@ -84,12 +84,14 @@ def test_the_second_rate_is_that_of_the_negatives_alone(backbone: Path, san_pass
 
 
 def test_views_drop_what_they_drop_in_the_plain_arm(backbone: Path):
-    """Negatives draw from a stream of their own."""
+    """Negatives draw from a stream of their own; fused they go on with that of the views."""
     model = student(backbone, replace(BASE, p1=0.1, p2=0.3))
     plain, with_negatives = states(model, None), states(model)
     assert torch.equal(plain, with_negatives[:4])
     assert torch.equal(states(model, seed=2)[4:], with_negatives[4:])
     assert not torch.equal(states(model, seed=2)[:4], with_negatives[:4])
+    fused = student(backbone, replace(BASE, p1=0.1, p2=0.3, san_pass="fused"))
+    assert not torch.equal(states(fused, seed=2)[4:], states(fused)[4:])
 
 
 def test_one_pass_over_all_draws_what_two_draw(backbone: Path):

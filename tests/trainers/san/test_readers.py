@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.trainers.san.corpus import san_corpus, texts_of
 from trainers.encoders.encoder import Encoder
 from trainers.engine.world import World
 from trainers.san import columns
-from trainers.san.readers import Headed, Prompted, check_layers, keep_layers, opened
+from trainers.san.readers import Headed, Prompted, check_layers, encoder_of, keep_layers, opened
 from trainers.san.settings import Settings
 from trainers.san.teacher_vectors import Teacher, vectors
 from trainers.san.templates import OTHER_VIEW, VIEW, in_template
@@ -39,6 +40,8 @@ def test_the_supervised_host_keeps_its_head_in_sentence_transformers_too(backbon
     again = opened(replace(SHORT, host="simcse_sup"), tmp_path / "model", World())
     assert np.allclose(again.encode(TEXTS), reader.encode(TEXTS), atol=1e-6)
     assert reader.encode([]).shape == (0, 32)
+    untrained = opened(replace(SHORT, host="simcse_sup", train=False), tmp_path / "model", World())
+    assert np.allclose(untrained.encode(TEXTS), reader.encoder.encode(TEXTS), atol=1e-6)  # no head of training
 
 
 def test_an_unsupervised_host_drops_it(backbone: Path, tmp_path: Path):
@@ -78,10 +81,10 @@ def test_texts_may_be_read_further_than_in_training(backbone: Path, tmp_path: Pa
 
 
 def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tmp_path: Path):
-    """The mask's last state, from transformers' own attention over one text."""
+    """The mask's last state, from transformers' own attention over one text, whatever the readout of others is."""
     from transformers import AutoModel, AutoTokenizer
 
-    reader, _ = fit(replace(SHORT, host="sncse"), backbone, CORPUS, 0, World())
+    reader, _ = fit(replace(SHORT, host="sncse", readout="cls"), backbone, CORPUS, 0, World())
     assert isinstance(reader, Prompted)
     reader.save(tmp_path / "model")
     again = opened(replace(SHORT, host="sncse"), tmp_path / "model", World())
@@ -97,6 +100,27 @@ def test_a_prompted_encoder_is_loaded_with_its_template_alone(backbone: Path, tm
     mask = states[encoded["input_ids"][0] == tokenizer.mask_token_id][0].numpy()
     assert np.allclose(reader.encode(["a dog"])[0], mask / np.linalg.norm(mask), atol=1e-5)
     assert reader.encode([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize("readout", ["cls", "mean"])
+def test_a_backbone_is_opened_with_the_arms_readout_and_rate_and_the_worlds_precision(
+    backbone: Path, readout: Any
+):
+    """Before training as transformers gives its last states; without a rate of the arm its dropouts keep their own."""
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(backbone).eval(), AutoTokenizer.from_pretrained(backbone)
+    with torch.no_grad():
+        states = model(**tokenizer(TEXTS[1], return_tensors="pt")).last_hidden_state[0]
+    row = (states[0] if readout == "cls" else states.mean(0)).numpy()
+    settings = Settings(readout=readout)
+    assert np.allclose(
+        opened(settings, backbone, World()).encode([TEXTS[1]])[0], row / np.linalg.norm(row), atol=1e-5
+    )
+    for rate, expected in ((None, model.config.hidden_dropout_prob), (0.25, 0.25), (0.0, 0.0)):
+        body = encoder_of(replace(settings, p1=rate), backbone, World()).backbone
+        assert {site.p for site in body.modules() if isinstance(site, nn.Dropout)} == {expected}
+    assert encoder_of(settings, backbone, World(precision="bf16")).precision == "bf16"
 
 
 def test_the_first_layers_alone(backbone: Path, tmp_path: Path):
