@@ -51,7 +51,6 @@ def write_encoder(encoder: Written, path: Path) -> None:
     """Write backbone, tokenizer, readout and normalisation as sentence-transformers modules, plus our record."""
     from safetensors.torch import save_file
 
-    path.mkdir(parents=True, exist_ok=True)
     _write_transformer(encoder, path)
     readout = _readout_modules(encoder)
     modules = ["Transformer", *readout, "Normalize"]

@@ -1,5 +1,6 @@
 """The frozen table, the judges and the scorer: stored once, read again, and honest about what they are."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,7 +162,8 @@ def of_transformers(folder: Path, texts: Sequence[str], limit: int | None = None
     """Mean of the last layer's unmasked states, of unit length; texts cut to `limit` tokens."""
     from transformers import AutoModel, AutoTokenizer
 
-    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     batch = tokenizer(texts, padding=True, truncation=limit is not None, max_length=limit, return_tensors="pt")
     with torch.no_grad():
         hidden = model(**batch).last_hidden_state
@@ -180,6 +182,15 @@ def test_a_folder_is_read_out_as_its_own_library_does(folder: Path) -> None:
     np.testing.assert_allclose(
         prompted.x[1], embed(SentenceEncoder(folder), ["the " + SENTENCES[1]]).x[0], atol=1e-5
     )
+
+
+def test_weights_of_half_precision_are_computed_with_in_full(folder: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    shutil.copytree(folder, half := tmp_path / "half")
+    AutoModel.from_pretrained(folder).to(torch.bfloat16).save_pretrained(half)
+    expected = of_transformers(half, SENTENCES)
+    np.testing.assert_allclose(SentenceEncoder(half).encode(SENTENCES), expected, atol=1e-6)
 
 
 def test_no_more_is_read_than_an_encoder_has_positions_for(folder: Path) -> None:
