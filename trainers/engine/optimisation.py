@@ -83,8 +83,9 @@ def clip(parameters: Iterable[nn.Parameter], limit: float, *, workers: int = 1) 
         g ← g · min(1, limit / (‖g‖ + 1e-6)),    ‖g‖ = √Σ_p ‖g_p‖²
 
     Gives the same digits as DeepSpeed's clipping in fp32, which copies constants from the host and so waits for
-    the GPU at every step. workers: how many hold the same gradients. Sparse gradients (`row_gradients`) must have
-    been summed.
+    the GPU at every step. workers: how many hold the same gradients; their norms are averaged as DeepSpeed's are,
+    which with three or eight gives other last digits than the norm itself. Sparse gradients (`row_gradients`) must
+    have been summed.
     """
     present = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if not present:

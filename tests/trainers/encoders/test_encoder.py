@@ -446,11 +446,12 @@ def test_the_weighted_readout_begins_uniform_over_the_last_layers(backbone: Path
     assert np.allclose(Encoder.load(backbone).encode(TEXTS), last, atol=1e-6)
 
 
-@pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted"])
+@pytest.mark.parametrize("readout", ["mean", "cls", "max", "weighted", "sum"])
 def test_a_saved_encoder_is_a_sentence_transformer(
     backbone: Path, tmp_path: Path, readout: str, capfd: pytest.CaptureFixture[str]
 ):
-    """It loads with the same vectors, and without a report of weights that would be missing."""
+    """It loads with the same vectors, and without a report of weights that would be missing. Its pooling is named,
+    not left to what the library takes where none is."""
     from sentence_transformers import SentenceTransformer
 
     encoder = Encoder.load(backbone, readout=readout, layers=2, max_length=12, prefix="a tool: ")
@@ -465,6 +466,11 @@ def test_a_saved_encoder_is_a_sentence_transformer(
     assert (again.readout, again.max_length, again.prefix) == (readout, 12, "a tool: ")
     assert np.allclose(again.encode(TEXTS), rows, atol=1e-6)
     assert not list((tmp_path / "model").rglob("*.bin"))
+    (pooling,) = (tmp_path / "model").glob("*_Pooling/config.json")
+    flags = json.loads(pooling.read_text()).items()
+    own = {"cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+    chosen = [name for name, flag in flags if name.startswith("pooling_mode") and flag]
+    assert chosen == [own.get(readout, "pooling_mode_mean_tokens")]
 
 
 @pytest.mark.parametrize("normalises", [True, False])
