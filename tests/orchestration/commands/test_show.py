@@ -139,6 +139,20 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
     assert told("status")[-1] == "looks   done 9   failed 0   left 0"
 
 
+def test_run_begins_with_the_plan_of_the_seeds_that_were_added(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `plan` does. It then judges seed by seed from the first ones, for which no lane starts."""
+    study, ledger = place / "looks.yaml", Ledger(tmp_path / "ledger")
+    first = planned(read_study(study), ledger)
+    fill(ledger, extend(first, [3], {(run.arm, run.backbone) for run in first.runs if run.seed is not None}).runs)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    assert main(["run", str(study), "--ledger", ledger.url, "--json"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("looks   9 runs = 2 arms x 4 seeds x 1 backbone")
+    assert "still open: H1, H3b; seed 3 for their arms" in said
+
+
 def test_of_a_growing_study_the_last_seed_is_told_as_the_last(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
