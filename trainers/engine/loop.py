@@ -265,6 +265,11 @@ def _gradients(
 ) -> _Figures:
     """Run loss and backward pass of a step, which leaves gradients in `parameter.grad`; return its figures."""
     terms = loss(engine, batch)
+    if wrong := _wrong_in(terms):
+        raise TrainerError(
+            f"the loss gave {wrong}\n  accepted: a mapping of names to tensors without dimensions, at least one of"
+            " them with a gradient"
+        )
     learnt = [name for name, term in terms.items() if term.requires_grad]
     total = torch.stack([terms[name] for name in learnt]).sum()
     figures = _Figures.of(terms, learnt, total, world)  # the copy starts before the backward pass
@@ -272,6 +277,20 @@ def _gradients(
     if world.seat is not None:
         world.seat.backward()
     return figures
+
+
+def _wrong_in(terms: Any) -> str:
+    """What a loss gave in place of terms that can be added up and learnt from; "" if nothing is wrong."""
+    if not isinstance(terms, Mapping):
+        return f"a {type(terms).__name__}"
+    for name, term in terms.items():
+        if not isinstance(term, Tensor):
+            return f"{name} as a {type(term).__name__}"
+        if term.ndim:
+            return f"{name} with the shape {tuple(term.shape)}"
+    if not any(term.requires_grad for term in terms.values()):
+        return f"no term with a gradient: {', '.join(terms) or 'none at all'}"
+    return ""
 
 
 def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> None:

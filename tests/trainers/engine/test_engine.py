@@ -416,6 +416,23 @@ def test_gradients_are_clipped_as_deepspeed_clips_them(limit: float):
     assert norm <= limit * (1 + 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("give", "says"),
+    [
+        (lambda loss: [loss], "a list"),
+        (lambda loss: loss, "a Tensor"),
+        (lambda loss: {"near": loss, "far": 0.5}, "far as a float"),
+        (lambda loss: {"near": loss, "rows": loss.repeat(3)}, "rows with the shape (3,)"),
+        (lambda loss: {"near": loss.detach(), "far": loss.detach()}, "no term with a gradient: near, far"),
+        (lambda loss: {}, "no term with a gradient: none at all"),
+    ],
+)
+def test_a_loss_that_gives_no_terms_to_learn_from_is_told(give, says):
+    with pytest.raises(TrainerError) as told:
+        trained(loss=lambda encode, batch: give(square(encode, batch)["square"]))
+    assert str(told.value).startswith(f"the loss gave {says}\n  accepted: a mapping of names to tensors")
+
+
 def test_divergence_names_step_and_terms():
     def explode(encode: loop.Encode, batch: Rows) -> dict[str, Tensor]:
         fine = square(encode, batch)["square"]
