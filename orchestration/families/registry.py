@@ -7,12 +7,12 @@ Name and version of the package are part of the ids of its runs.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from corpora.store.fields import field_types, unwrapped
 from corpora.store.packages import package_of
@@ -42,6 +42,9 @@ COMMANDS = {  # commands of a single family; `contract.OwnCommand`
 
 
 GROUP = "semray.families"
+
+# Classes of values that a run's record, which is JSON, can hold (a union's own class stands beside its members)
+IN_JSON = (str, int, float, NoneType, list, tuple, Mapping, UnionType)
 
 
 def names() -> tuple[str, ...]:
@@ -114,19 +117,27 @@ def _loaded(name: str) -> Family:
             raise StudyError(
                 f"{brought} {block!r} is no data class\n  accepted: settings and data as data classes"
             )
-    paths = [f"{block.__name__}.{field}" for block in (made.settings, made.data) for field in _paths_in(block)]
-    if paths:
-        raise StudyError(f"{brought} {paths[0]} is a Path\n  accepted: str, which a run's record can hold")
+    for block in (made.settings, made.data):
+        for field, kind in field_types(block).items():
+            if unheld := _not_in_json(kind):
+                raise StudyError(
+                    f"{brought} {block.__name__}.{field} is a {unheld.__name__}\n  accepted: str (for a path too),"
+                    " a number, true or false, or a list or mapping of these, which a run's record can hold"
+                )
     return made
 
 
-def _paths_in(block: type) -> list[str]:
-    return [name for name, kind in field_types(block).items() if _holds_path(kind)]
-
-
-def _holds_path(kind: Any) -> bool:
+def _not_in_json(kind: Any) -> type | None:
+    """The first class in an annotation whose values JSON has no form for; None where it holds all of them."""
     base, _ = unwrapped(kind)
-    return base is Path or any(map(_holds_path, get_args(base)))
+    own = get_origin(base) or base
+    if isinstance(own, type) and is_dataclass(own):
+        inner = tuple(field_types(own).values())
+    elif isinstance(own, type) and own not in (Any, Sequence) and not issubclass(own, IN_JSON):
+        return own
+    else:
+        inner = get_args(base)
+    return next((found for one in inner if (found := _not_in_json(one))), None)
 
 
 def as_plain(settings: Any) -> dict[str, Any]:

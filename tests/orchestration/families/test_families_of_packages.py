@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from orchestration.families.registry import as_plain
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from orchestration.study.study import Study
 from tests.brought import bring
 
 FAMILY = """
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from semray.extending import Dimension
 from tests import toy_family
+
+
+class Size(StrEnum):
+    SMALL = "small"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    name: str = "x"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    day: date | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +103,42 @@ def test_a_family_whose_name_is_taken_is_told_to_who_asks_for_it(
     assert said.startswith("family = frozen: odd 0.1: one of that name is semray's own\n  accepted: ")
 
 
-@pytest.mark.parametrize("kind", ["Path = Path('x')", "Path | None = None", "tuple[Path, ...] = ()"])
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("Path = Path('x')", "Path"),
+        ("Path | None = None", "Path"),
+        ("tuple[Path, ...] = ()", "Path"),
+        ("frozenset[str] = frozenset()", "frozenset"),
+        ("Mapping[str, set[int]] | None = None", "set"),
+        ("object = object()", "object"),
+        ("bytes = b'x'", "bytes"),
+        ("Inner = Inner()", "date"),
+    ],
+)
 def test_a_field_that_no_record_holds_is_told_when_the_family_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, named: str
 ) -> None:
     said = told(monkeypatch, tmp_path / "one", STUDY, setting=f"file: {kind}")
-    assert "odd 0.1, odd:FAMILY: Settings.file is a Path\n  accepted: str" in said
-    assert "Data.file is a Path" in told(monkeypatch, tmp_path / "two", STUDY, datum=f"file: {kind}")
+    assert f"odd 0.1, odd:FAMILY: Settings.file is a {named}\n  accepted: " in said
+    assert f"Data.file is a {named}\n" in told(monkeypatch, tmp_path / "two", STUDY, datum=f"file: {kind}")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Sequence[str] = ()",
+        "Mapping[str, int | float | None] | None = None",
+        "Literal['a', 3] = 'a'",
+        "Annotated[list[bool], 'several'] = field(default_factory=list)",
+        "Any = None",
+        "Size = Size.SMALL",
+        "Held | None = None",
+    ],
+)
+def test_a_field_that_a_record_holds_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str) -> None:
+    arms = read(monkeypatch, tmp_path, STUDY, setting=f"file: {kind}", datum=f"file: {kind}").arms
+    assert json.loads(json.dumps(as_plain(arms["slow"])))["learning_rate"] == 0.2
 
 
 def test_a_setting_that_must_be_given_is_told_where_it_is_not(
