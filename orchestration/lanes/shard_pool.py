@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,13 +72,13 @@ def write_shards(
 
     open_writer runs in each actor. on_moved: called now and then, in a thread of its own, with the units that are
     done of all shards. StudyError when Ray has no room for one, or a shard cannot be written for a reason that is
-    meant for people.
+    meant for people. KeyboardInterrupt on SIGTERM too.
     """
     if not shards:
         return
     # Ray warns that the arguments of a restarted actor might be lost; the data set holds them until it ends.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    with connected(cores()):
+    with connected(cores()), _sigterm_as_ctrl_c():
         import ray
         from ray.data import ActorPoolStrategy, DataContext
 
@@ -107,6 +108,16 @@ def write_shards(
                 if row["reason"]:
                     raise StudyError(str(row["reason"]))
                 on_written(int(row["shard"]))
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Within the block SIGTERM raises KeyboardInterrupt; the handler that Ray sets ends the process wordlessly."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

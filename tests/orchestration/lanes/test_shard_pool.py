@@ -101,6 +101,17 @@ def test_a_reason_for_people_comes_through():
         write_shards([0], broken, share=ONE)
 
 
+def test_sigterm_interrupts_like_ctrl_c():
+    driver, before = os.getpid(), signal.getsignal(signal.SIGTERM)
+
+    def open_writer():
+        return lambda shard, how_far: os.kill(driver, signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards([0], open_writer, share=ONE)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_how_far_all_shards_are_is_heard_while_they_are_written(tmp_path, monkeypatch):
     """Three units of one and two of the other, each of which is whole once that was heard."""
     monkeypatch.setattr(shard_pool, "LOOK_SECONDS", 0.02)
