@@ -188,6 +188,8 @@ def unusable(folder: Path) -> str | None:
     """Why this folder cannot be used as a backbone, in words; None if it can."""
     if not (folder / "config.json").is_file():
         return "has no config.json"
+    if not isinstance(json.loads((folder / "config.json").read_text()), dict):
+        return "has a config.json that is no JSON object"
     if not _files(folder, WEIGHTS):
         return NO_SAFETENSORS
     if (code := _own_code(folder)) is not None:

@@ -464,12 +464,26 @@ def test_a_backbone_with_a_part_missing(
     assert says in plan(study(str(folder)))
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("config_sentence_transformers.json", "{", ""),
+        ("config.json", "{", ""),
+        ("config.json", "[]", " has a config.json that is no JSON object\n"),
+    ],
+)
 def test_a_backbone_whose_description_is_damaged(
-    backbone: Path, tmp_path: Path, study: Callable[..., Path], plan: Callable[[Path], str]
+    file: str,
+    text: str,
+    says: str,
+    backbone: Path,
+    tmp_path: Path,
+    study: Callable[..., Path],
+    plan: Callable[[Path], str],
 ) -> None:
     folder = shutil.copytree(backbone, tmp_path / "encoder")
-    (folder / "config_sentence_transformers.json").write_text("{")
-    assert str(folder) in plan(study(str(folder)))
+    (folder / file).write_text(text)
+    assert f"{folder}{says}" in plan(study(str(folder)))
 
 
 def test_one_backbone_under_two_names(
