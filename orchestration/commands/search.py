@@ -59,10 +59,12 @@ def confirm(options: Namespace) -> int:
     from orchestration.report import forms
     from orchestration.search.confirm import confirmation, not_repeated, optimism, undeclared
     from orchestration.search.confirmed import keep_confirmed
+    from orchestration.search.shown import begun_anew
     from orchestration.search.trials import searched
 
     study, ledger = study_of(options), ledger_of(options)
     found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
+    say(*(line for one in found for line in begun_anew(one.selection, ledger, found)))
     chosen = confirmation(study, found)
     say(*(f"{claim}: {why}" for claim, why in not_repeated(study, found).items()))
     if names := undeclared(study, chosen, ledger):

@@ -123,6 +123,17 @@ def test_a_confirmation_is_told_wherever_a_study_is_looked_at(
     assert TOLD in told(capsys, "status", "rates")
 
 
+def test_a_confirmation_after_an_edit_tells_that_the_points_of_the_ledger_are_of_another_search(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("train.py").write_text("# changed since")
+    capsys.readouterr()
+    assert main(["confirm", "rates"]) == 2
+    said = capsys.readouterr().err
+    assert "a new search of slow: the 2 points of rates in the ledger are of another space, arm, sampler, " in said
+    assert "no point with all seeds in the ledger\n  next: semray search rates.yaml" in said
+
+
 def test_a_search_that_moved_on_is_told_with_what_was_confirmed(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
