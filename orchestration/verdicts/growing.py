@@ -27,7 +27,9 @@ def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
 def grown(plan: Plan, ledger: Ledger) -> Plan:
     """The plan with the reserve seeds that the study has reached, added by the same steps as in `run`."""
     reserve = set(plan.study.seeds.reserve)
-    started = plan.finished | ledger.failed().keys() if reserve else frozenset()
+    if not reserve:
+        return plan
+    started = plan.finished | ledger.failed().keys()
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     while reserve - set(records.seeds):
         wider = _widened(plan, arms_to_decide(records), records.seeds)
