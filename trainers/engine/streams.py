@@ -67,8 +67,8 @@ def torch_stream(seed: int, *name: object) -> torch.Generator:
 def seed_global(number: int) -> None:
     """Seed torch's global streams of the CPU and of a GPU in use, as `torch.manual_seed` does.
 
-    That one also writes its caller's stack down for each kind of device that is not in use: 0.3 to 1 ms, where a
-    step on a GPU may take 8.
+    That one also writes its caller's stack down for each kind of device that is not in use, for which a step on a
+    GPU has no time.
     """
     import torch
 
