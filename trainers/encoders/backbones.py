@@ -176,8 +176,11 @@ def prefix_of(path: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The content of a JSON file; {} if it does not exist."""
-    return json.loads(path.read_text()) if path.is_file() else {}
+    """The content of a JSON file; {} if it does not exist. ValueError for a file that is no JSON object."""
+    content = json.loads(path.read_text()) if path.is_file() else {}
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.parent} has a {path.name} that is no JSON object")
+    return content
 
 
 def _files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
@@ -188,8 +191,6 @@ def unusable(folder: Path) -> str | None:
     """Why this folder cannot be used as a backbone, in words; None if it can."""
     if not (folder / "config.json").is_file():
         return "has no config.json"
-    if not isinstance(json.loads((folder / "config.json").read_text()), dict):
-        return "has a config.json that is no JSON object"
     if not _files(folder, WEIGHTS):
         return NO_SAFETENSORS
     if (code := _own_code(folder)) is not None:

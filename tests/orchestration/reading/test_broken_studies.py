@@ -470,6 +470,12 @@ def test_a_backbone_with_a_part_missing(
         ("config_sentence_transformers.json", "{", ""),
         ("config.json", "{", ""),
         ("config.json", "[]", " has a config.json that is no JSON object\n"),
+        (
+            "config_sentence_transformers.json",
+            "[]",
+            " has a config_sentence_transformers.json that is no JSON object\n",
+        ),
+        ("tokenizer_config.json", '"x"', " has a tokenizer_config.json that is no JSON object\n"),
     ],
 )
 def test_a_backbone_whose_description_is_damaged(
