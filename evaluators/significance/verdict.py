@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from corpora.store.json_text import finite
 from evaluators.metrics.item_metrics import pearson
 from evaluators.significance.claims import Claim
 from evaluators.significance.comparisons import PairedSeeds
@@ -142,17 +142,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers, strings and None, ready for json."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return {field.name: finite(getattr(self, field.name)) for field in fields(self)}
 
 
 def record(

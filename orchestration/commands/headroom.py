@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corpora.store.json_text import json_text
 from corpora.store.telling import aloud
 from orchestration.commands.terminal import DONE, study_of
 from orchestration.commands.waiting import PREPARING, doing
 from orchestration.families.registry import family, names
 from orchestration.plan.plan import gather_facts, prepare
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.json_text import json_text
 from orchestration.study.writable import folder_fits
 
 if TYPE_CHECKING:

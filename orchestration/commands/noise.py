@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
+from corpora.store.json_text import json_text
 from evaluators.significance.components import Components, components, crossed
 from evaluators.significance.power import Noise, seeds_required, smallest_effect
 from orchestration.commands.terminal import DONE, ledger_of, study_of
@@ -23,7 +24,6 @@ from orchestration.plan.crossed import alone_changed, level_seeds, runs_of_desig
 from orchestration.plan.held import planned
 from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
-from orchestration.study.json_text import json_text
 from orchestration.study.run import Job, Run, on
 from orchestration.study.study import Study
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corpora.store.json_text import json_text
 from orchestration.commands.publish import report_folder
 from orchestration.commands.standing import beside, current_findings, for_report, to_report
 from orchestration.commands.terminal import (
@@ -28,7 +29,6 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
-from orchestration.study.json_text import json_text
 from orchestration.study.names import cut, in_one_line, printable
 from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
@@ -234,5 +234,5 @@ def show(options: Namespace, findings: Findings) -> None:
             print(fitted(forms.printed(findings, width=width, with_across=across), width))
         else:
             print({"markdown": forms.markdown, "latex": forms.latex}[form](findings))
-    if across and not summaries(findings):
-        say(f"across  no table over all tasks: it takes {TAKES}")
+        if across and not summaries(findings):
+            say(f"across  no table over all tasks: it takes {TAKES}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.difficulty.pairs import GRADED, STANDIN, PairData, load_task, measured_on, seen_by_judge, set_named
+from corpora.store.json_text import json_text
 from corpora.store.telling import Tell, unheard
 from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
@@ -18,7 +19,6 @@ from orchestration.families.as_planned import check_backbone, check_corpus, chec
 from orchestration.families.contract import USUAL_IMPORTS, ArmSeen, Family, RowsOf
 from orchestration.families.encoder_checks import check_trained
 from orchestration.families.plain import PlainFamily
-from orchestration.study.json_text import json_text
 from orchestration.study.names import listed, names_accepted
 from orchestration.study.run import (
     DATA,

@@ -10,12 +10,13 @@ from typing import Any
 
 def json_text(content: Any, *, indent: int | None = 1) -> str:
     """Mappings, lists, texts and numbers as JSON; a number that is not finite, such as nan, becomes null."""
-    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+    return json.dumps(finite(content), indent=indent, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain lists and dictionaries of the same content, with None for a number that is not finite."""
     if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
