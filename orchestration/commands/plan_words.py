@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 def plan(options: Namespace) -> int:
     """Print what a run would do and what its seeds can show."""
     from orchestration.plan.described import next_step, open_words
-    from orchestration.verdicts.growing import grown, with_next_seed
+    from orchestration.verdicts.growing import grown_and_next
 
     study, ledger = study_of(options), ledger_of(options)
     with doing(PREPARING):
-        plan = grown(planned(study, ledger), ledger)
-        wider = with_next_seed(plan, ledger)
+        plan, wider = grown_and_next(planned(study, ledger), ledger)
         if plan.left:
             checked_backbones(study)
     if options.json:

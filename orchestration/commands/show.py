@@ -49,11 +49,13 @@ WITHOUT_EFFECT = {  # option -> (its name, the options that have no effect besid
 def status(options: Namespace) -> int:
     """Print which runs are done, failed or left."""
     from orchestration.plan.described import open_words
+    from orchestration.plan.held import as_scored
     from orchestration.search.confirmed import confirmed_searches
-    from orchestration.verdicts.growing import as_grown, with_next_seed
+    from orchestration.verdicts.growing import grown_and_next
 
     study, ledger = study_of(options), ledger_of(options)
-    plan, earlier_tasks = as_grown(study, ledger)
+    plan, earlier_tasks = as_scored(study, ledger)
+    plan, wider = grown_and_next(plan, ledger)
     confirmed = confirmed_searches(study, ledger)
     say(*beside(earlier_tasks, confirmed))
     done, failed = {run.id for run in plan.done}, ledger.failed(plan.runs)
@@ -75,7 +77,7 @@ def status(options: Namespace) -> int:
         print(printable(f"{row['status']:7} {row['id']}  {row['run']}  {problem}".rstrip()))
     counts = Counter(row["status"] for row in rows)
     print(f"{study.name}   {'   '.join(f'{word} {counts[word]}' for word in ('done', 'failed', 'left'))}")
-    if more := open_words(plan, with_next_seed(plan, ledger)):
+    if more := open_words(plan, wider):
         print(printable(more))
     return DONE
 

@@ -26,30 +26,27 @@ def as_grown(study: Study, ledger: Ledger) -> tuple[Plan, tuple[str, ...]]:
 
 def grown(plan: Plan, ledger: Ledger) -> Plan:
     """The plan with the reserve seeds that the study has reached, added by the same steps as in `run`."""
+    return grown_and_next(plan, ledger)[0]
+
+
+def grown_and_next(plan: Plan, ledger: Ledger) -> tuple[Plan, Plan | None]:
+    """As `grown`, and that plan with the seed that open claims ask for next; None while it has runs left."""
     reserve = set(plan.study.seeds.reserve)
     if not reserve:
-        return plan
+        return plan, None
     started = plan.finished | ledger.failed().keys()
     records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
     while reserve - set(records.seeds):
         wider = _widened(plan, arms_to_decide(records), records.seeds)
         if wider is None or not any(run.id in started for run in wider.runs[len(plan.runs) :]):
-            break
+            return plan, None if plan.left else wider
         plan, records = wider, records.of(wider.runs)
-    return plan
+    return plan, None
 
 
 def with_another_seed(plan: Plan, findings: Findings) -> Plan | None:
     """The plan with the next reserve seed for the arms of open claims; None if nothing is open or left."""
     return _widened(plan, undecided_arms(findings), findings.seeds)
-
-
-def with_next_seed(plan: Plan, ledger: Ledger) -> Plan | None:
-    """As `with_another_seed`, by the ledger alone; None while runs are left, since these are judged first."""
-    if plan.left or not plan.study.seeds.reserve:
-        return None
-    records = StudyRecords(plan.study, plan.runs, ledger, plan.finished)
-    return _widened(plan, arms_to_decide(records), records.seeds)
 
 
 def with_seeds_ahead(plan: Plan, lanes: int) -> Plan:
