@@ -117,7 +117,6 @@ def _loaded(name: str) -> Family:
             raise StudyError(
                 f"{brought} {block!r} is no data class\n  accepted: settings and data as data classes"
             )
-    for block in (made.settings, made.data):
         for field, kind in field_types(block).items():
             if unheld := _not_in_json(kind):
                 raise StudyError(

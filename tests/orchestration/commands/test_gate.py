@@ -309,6 +309,7 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     accuracy = told(".60", ".59", metric="scores/accuracy")
     assert "unit " not in accuracy
     assert "noise       0.0058 over seeds" in accuracy
+    assert "metric: scores/accuracy, expect: worse}" in accuracy
     points = told(".850", ".851", metric="scores/points")  # of a script that writes percentages
     assert (
         "unit        figures taken as shares, and those of the ledger as percentages: there scores/points is"
@@ -318,7 +319,6 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     points = told("85.0", "85.1", metric="scores/points")
     assert "unit " not in points
     assert "noise       0.0577 over seeds" in points
-    assert "metric: scores/accuracy, expect: worse}" in accuracy
     words = ["check-claim", ".3", ".4", "--study", "own.yaml"]
     assert main([*words, "--metric", "scores/bleu"]) == 2
     assert "scores/bleu is the same at every seed: nothing there tells of noise" in capsys.readouterr().err
