@@ -109,12 +109,17 @@ def _claims(compare: Any) -> list[Any]:
 
 
 def _plain(given: Any) -> Any:
-    """The claims with plain numbers in place of numpy's, which a study file cannot hold."""
+    """The claims with plain numbers in place of numpy's. StudyError for a value that a study file cannot hold."""
     if isinstance(given, Mapping):
-        return {name: _plain(value) for name, value in given.items()}
+        return {_plain(name): _plain(value) for name, value in given.items()}
     if isinstance(given, list | tuple):
         return [_plain(value) for value in given]
-    return given.item() if hasattr(given, "dtype") and not given.shape else given
+    value = given.item() if hasattr(given, "dtype") and not given.shape else given
+    if value is not None and type(value) not in (str, int, float, bool):
+        raise StudyError(
+            f"semray.judge: compare holds {value!r}\n  accepted: text, numbers, lists and mappings, as in a study"
+        )
+    return value
 
 
 def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: str | Path | None) -> Judged:

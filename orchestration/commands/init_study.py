@@ -163,9 +163,10 @@ def _value(option: str, given: str | None, question: str, default: str) -> str:
         value = yaml.safe_load(given)
     except (yaml.YAMLError, ValueError):  # a date with a month 13, digits without a number
         raise StudyError(f"--{option} {given}\n  accepted: a value as YAML writes it") from None
+    typed = given.strip()
     with suppress(yaml.YAMLError):
-        if given.isprintable() and yaml.safe_load(f"{{value: {given}}}") == {"value": value}:
-            return given.strip()
+        if typed.isprintable() and yaml.safe_load(f"{{value: {typed}}}") == {"value": value}:
+            return typed
     return _in_flow(value)
 
 

@@ -35,13 +35,14 @@ def plan(options: Namespace) -> int:
         done = {run.id for run in plan.done}
         runs = [
             {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
-            for r in plan.runs
+            for r in (wider or plan).runs
         ]
         print(
             json.dumps(
                 {
                     "study": study.name,
-                    "runs": runs,
+                    "runs": runs[: len(plan.runs)],
+                    "next_seed": runs[len(plan.runs) :],  # for claims that are open when the others are done
                     "rows": [asdict(one) for one in family(study.family).rows(study.data) or ()],
                     "claims": [asdict(reach) for reach in reaches],
                 },

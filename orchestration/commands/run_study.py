@@ -22,7 +22,7 @@ from orchestration.study.names import typed
 from orchestration.study.study import Study
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find, still_open
-from orchestration.verdicts.growing import grown, with_another_seed, with_seeds_ahead
+from orchestration.verdicts.growing import grown_and_next, with_another_seed, with_seeds_ahead
 from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         with doing(PREPARING):
             plan = planned(study, ledger)
-            reached = grown(plan, ledger)
+            reached, wider = grown_and_next(plan, ledger)
         say(words_of(reached, ledger))
-        if reached.left:
+        if reached.left or wider:
             with doing(PREPARING):
                 prepare(study)  # finds the last mistakes before a lane starts
         declaration = declare(study, plan.runs, ledger)  # before any outcome can be seen

@@ -51,7 +51,7 @@ def new_folder(text: str) -> Path:
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
     """Yield a file beside `path` to write, which takes its place on a clean exit; else nothing is left of it."""
-    draft = path.with_name(f".{path.name}.tmp")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # two processes may write one file at a time
     try:
         yield draft
         os.replace(draft, path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 import subprocess
 import sys
 import tomllib
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,6 +172,19 @@ def test_numbers_of_numpy_in_claims_are_numbers(tmp_path: Path) -> None:
     ]
     assert told[0] == told[1]
     assert "equivalent" in told[0]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"expect": enum.Enum("Expect", ["better"]).better}, {"margin": Decimal("0.1")}, {Path("margin"): 0.1}],
+)
+def test_what_no_study_file_holds_is_said(entry: dict[Any, Any], tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([("A", 0, "acc", 0.5)], columns=["arm", "seed", "metric", "score"])
+    with pytest.raises(
+        semray.StudyError, match=r"^semray\.judge: compare holds .*\n  accepted: text, numbers, lists and mappings"
+    ):
+        semray.judge(frame, compare=[{"claim": "H1", **entry}], folder=tmp_path)
 
 
 def test_type_checkers_see_the_annotations() -> None:

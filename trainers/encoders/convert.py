@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PICKLED = "pytorch_model.bin"
+SAFE = "model.safetensors"
 SHARDS = "pytorch_model-*.bin"
 INDEX = "pytorch_model.bin.index.json"
 ABOUT = ("README.md", "LICENSE*", "LICENCE*")  # copied along, as they name the weights' authors
@@ -56,8 +57,8 @@ def convert(name: str, out: Path) -> str:
             place = draft / module.relative_to(source)
             place.mkdir(parents=True, exist_ok=True)
             _copied(module, place, MODULE)
-            if (module / PICKLED).is_file():
-                _save(_opened(module / PICKLED), place / "model.safetensors")
+            if (module / PICKLED).is_file() and not (module / SAFE).is_file():
+                _save(_opened(module / PICKLED), place / SAFE)
         if (missing := unusable(draft)) is not None:
             raise BackboneError(f"convert: {source} {missing}\n  accepted: a whole folder of a model")
         as_readable_as(draft)
@@ -73,7 +74,7 @@ def _source(name: str) -> Path:
 
 
 def _with_pickles(folder: Path) -> Path:
-    if (folder / "model.safetensors").is_file() or list(folder.glob("model-*.safetensors")):
+    if (folder / SAFE).is_file() or list(folder.glob("model-*.safetensors")):
         raise BackboneError(f"convert: {folder} has safetensors\n  accepted: a model with pickled weights alone")
     if not (folder / PICKLED).is_file() and not (folder / INDEX).is_file():
         raise BackboneError(f"convert: {folder} has no {PICKLED}\n  accepted: a folder as the hub keeps it")
@@ -106,7 +107,7 @@ def _copied(source: Path, place: Path, patterns: tuple[str, ...]) -> None:
 def _weights(source: Path, place: Path) -> None:
     """Convert one file of weights, or all shards with their index."""
     if not (source / INDEX).is_file():
-        _save(_opened(source / PICKLED), place / "model.safetensors")
+        _save(_opened(source / PICKLED), place / SAFE)
         return
     index = json.loads((source / INDEX).read_text())
     named = {shard: _renamed(shard) for shard in sorted(set(index["weight_map"].values()))}

@@ -124,7 +124,8 @@ def test_the_file_holds_what_was_typed(typed: str, place: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"), [("a, b", "a, b"), ("5 # five", 5), ("a}", "a}"), ("a: 1", {"a": 1}), (" 5 ", 5)]
+    ("typed", "value"),
+    [("a, b", "a, b"), ("5 # five", 5), ("a}", "a}"), ("a: 1", {"a": 1}), (" 5 ", 5), ("! ", None)],
 )
 def test_what_cannot_stand_in_an_arm_as_it_was_typed_is_what_it_means_there(
     typed: str, value: object, place: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.plan.plan import extend
 from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
 from tests.tiny import tiny_backbone
@@ -120,15 +122,23 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
     first = planned(read_study(study), ledger)
     arms = {(run.arm, run.backbone) for run in first.runs if run.seed is not None}
 
-    def told(word: str) -> list[str]:
-        assert main([word, str(study), "--ledger", ledger.url]) == 0
+    def told(*words: str) -> list[str]:
+        assert main([*words, str(study), "--ledger", ledger.url]) == 0
         return capsys.readouterr().out.splitlines()
+
+    def ids(runs: Sequence[Run]) -> list[str]:
+        return [run.id for run in runs]
+
+    def as_json() -> tuple[list[str], list[str]]:
+        held = json.loads("\n".join(told("plan", "--json")))
+        return [run["id"] for run in held["runs"]], [run["id"] for run in held["next_seed"]]
 
     fill(ledger, first.runs)
     more = "open    claims on B1, B1-noHN: `semray run` adds seed 3, and more up to 4 while they stay open"
     assert told("plan")[-2:] == [more, f"next    semray run {study}"]
     assert told("status")[-2:] == ["looks   done 7   failed 0   left 0", more]
     fourth = extend(first, [3], arms)
+    assert as_json() == (ids(first.runs), ids(fourth.runs[7:]))
     fill(ledger, fourth.runs[7:8])
     assert told("plan")[1].startswith("done 8   left 1")
     assert told("plan")[-1] == f"next    semray run {study}"
@@ -137,6 +147,7 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
     assert told("plan")[0].startswith("looks   9 runs = 2 arms x 4 seeds x 1 backbone")
     assert told("plan")[-1] == f"next    semray report {study}"
     assert told("status")[-1] == "looks   done 9   failed 0   left 0"
+    assert as_json() == (ids(fourth.runs), [])
 
 
 def test_run_begins_with_the_plan_of_the_seeds_that_were_added(
@@ -151,6 +162,18 @@ def test_run_begins_with_the_plan_of_the_seeds_that_were_added(
     said = capsys.readouterr().err
     assert said.startswith("looks   9 runs = 2 arms x 4 seeds x 1 backbone")
     assert "still open: H1, H3b; seed 3 for their arms" in said
+
+
+def test_run_finds_the_last_mistakes_before_it_adds_a_seed(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As before any other runs: here all that were planned are in the ledger."""
+    study, ledger = tmp_path / "large.yaml", Ledger(tmp_path / "ledger")
+    study.write_text((place / "looks.yaml").read_text().replace("n_hh: 20", "n_hh: 100000"))
+    fill(ledger, planned(read_study(study), ledger).runs)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    assert main(["run", str(study), "--ledger", ledger.url]) == 2
+    assert f"{study}: arms.B1: train.syn_weight = 1" in capsys.readouterr().err
 
 
 def test_of_a_growing_study_the_last_seed_is_told_as_the_last(

@@ -88,6 +88,21 @@ def test_modules_above_the_transformer_are_converted_with_it(backbone: Path, tmp
     assert np.array_equal(again.encode(TEXTS), made.encode(TEXTS))
 
 
+def test_a_module_that_has_safetensors_keeps_them(backbone: Path, tmp_path: Path) -> None:
+    """The pickle beside them is not opened."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    parts = [Transformer(str(backbone)), Pooling(32, "cls"), Dense(32, 8)]
+    SentenceTransformer(modules=parts, device="cpu").save(str(old := tmp_path / "old"))
+    torch.save(load_file(old / "model.safetensors"), old / "pytorch_model.bin")
+    (old / "model.safetensors").unlink()
+    (old / "2_Dense" / "pytorch_model.bin").write_bytes(b"no pickle")
+    convert(str(old), tmp_path / "new")
+    was, made = (folder / "2_Dense" / "model.safetensors" for folder in (old, tmp_path / "new"))
+    assert made.read_bytes() == was.read_bytes()
+
+
 def test_tensors_that_share_memory_are_converted_each_with_its_own(
     pickled: Callable[..., Path], tmp_path: Path
 ) -> None:
