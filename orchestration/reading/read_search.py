@@ -38,19 +38,21 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
     given = check.mapping(PLACE)
     if given is WRONG:
         return WRONG
+    if family and not (family.space or _has_own_settings(family)):
+        check.refuse(PLACE, f"no such block: the family {parts['family']} has no search space")
+        return WRONG
     before = len(check.problems)
     fields = check.block(Search, PLACE)
     check.refuse_missing(Search, [PLACE])
     search = Search(**{**STAND_INS, **fields})
-    movable = family is not None and (bool(family.space) or _has_own_settings(family))
     if isinstance(given.get("space"), str) and family:
-        check.name((*PLACE, "space"), [parts["family"]] if movable else [])
+        check.name((*PLACE, "space"), [parts["family"]])
     if "seeds" in fields:
         _check_seeds(check, parts, search)
     if search.backbone is not None and parts["backbones"] is not WRONG:
         check.name((*PLACE, "backbone"), parts["backbones"])
     _check_resources(check, parts["resources"])
-    if "arms" in fields and movable:
+    if "arms" in fields and family:
         _check_arms(check, parts["arms"], search)
     search = replace(search, arms=_searchable_arms(parts["arms"], search.arms))
     objectives = written_objectives(check, (*PLACE, "objective"))
@@ -62,7 +64,7 @@ def check_search(check: Checker, parts: Mapping[str, Any], family: Family | None
             check.refuse((*PLACE, "objective"), "at least one objective")
         check.refuse_duplicates((*PLACE, "objective"), [one.metric for one in search.objectives])
         check_objectives(check, parts, family, objectives)
-    if family and movable:
+    if family:
         listed, claims = search.arms, _valid_claims(parts)
         search = _with_controls(search, parts, family.space, claims)
         if "dimensions" in fields or given.get("dimensions") is None:
