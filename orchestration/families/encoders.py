@@ -312,7 +312,7 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) ->
     """Yield the run's scores task by task. The time of encoding all texts counts for the first task."""
     check_tasks(run, tasks)
     began, before, read = time.perf_counter(), encoder.truncated, Counter[str]()
-    length = "max_length" if run.settings.get("read_length") is None else "read_length"
+    length = _length_of(run.settings)
     readers = {kind: partial(_counted, read, encode) for kind, encode in encoder.readers.items()}
     for task, scores in evaluate(tasks, readers):
         seconds = {"evaluate": time.perf_counter() - began}
@@ -325,6 +325,13 @@ def scored(run: Run, tasks: Sequence[Task[Any, Any]], encoder: FamilyEncoder) ->
             notes={f"texts cut at {length}": f"{cut:,} of {read.total():,} evaluated"} if cut else {},
         )
         began = time.perf_counter()
+
+
+def _length_of(settings: Mapping[str, Any]) -> str:
+    """The setting at which texts are cut, by its name in the run's family."""
+    if settings.get("read_length") is not None:
+        return "read_length"
+    return "max_seq_length" if "max_seq_length" in settings else "max_length"
 
 
 def _counted(read: Counter[str], encode: Any, texts: Sequence[Any]) -> Any:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.families.registry import family
 from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
+from orchestration.study.run import Job, Scored
 from semray.testing import WORDS
 from tests.tiny import tiny_backbone
+from trainers.engine.world import World
 
 STUDY = """\
 question: Which loss?
@@ -189,6 +192,22 @@ def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.
     monkeypatch.setattr(sentence_transformers, "find_spec", lambda name: None)
     with pytest.raises(StudyError, match=r"lora: needs PEFT\n  accepted: after pip install 'semray\[lora\]'"):
         planned(place, STUDY.replace("{loss: CoSENTLoss,", "{lora: {r: 2}, loss: CoSENTLoss,"))
+
+
+@pytest.mark.parametrize(
+    ("length", "told"), [("", []), (", max_seq_length: 3", ["texts cut at max_seq_length"])], ids=str
+)
+def test_texts_that_are_cut_are_told_by_the_library_s_name_of_the_length(
+    place: Path, length: str, told: list[str]
+) -> None:
+    (place / "cut.yaml").write_text(
+        STUDY.replace("{train: false}", f"{{train: false{length}}}").replace("PLACE", str(place))
+    )
+    study = read_study(place / "cut.yaml")
+    run = next(one for one in plan(study, gather_facts(study)).runs if one.arm == "still")
+    _, scored = family("sentence_transformers").execute(Job(runs=(run,)), World())
+    assert isinstance(scored, Scored)
+    assert [*scored.notes] == told
 
 
 def test_rows_of_ones_own_are_held_out_and_measured_on(place: Path) -> None:
