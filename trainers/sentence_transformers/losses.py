@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Le
 
@@ -133,13 +133,13 @@ def spec_of(given: Any) -> Spec:
 
 def _check_together(name: str, spec: Spec) -> None:
     """Raise ValueError for combinations of arguments that the library refuses, or refuses only in training."""
-    weights, dims = spec.get("matryoshka_weights"), spec.get("matryoshka_dims")
-    if weights is not None and dims is not None and len(weights) != len(dims):
+    weights = spec.get("matryoshka_weights")
+    if weights is not None and len(weights) != len(spec["matryoshka_dims"]):
         raise ValueError(f"loss: accepted: for {name} as many matryoshka_weights as matryoshka_dims")
     wrapped = inner(spec)["name"]
     if name in WHOLE_MODEL and wrapped in CACHED:
         raise ValueError(f"loss: accepted: {name} around a loss that is not cached")
-    if dims is not None and wrapped == "SoftmaxLoss":
+    if "matryoshka_dims" in spec and wrapped == "SoftmaxLoss":
         raise ValueError(
             f"loss: accepted: {name} around another loss: the classifier of SoftmaxLoss has one width"
         )
@@ -174,12 +174,20 @@ def _value(name: str, argument: str, kind: Any, value: Any) -> Any:
     elif kind is bool:
         fits, accepted = isinstance(value, bool), "true or false"
     elif get_origin(kind) is tuple:
-        fits = isinstance(value, list | tuple) and bool(value) and accepts(kind, tuple(value))
-        fits, accepted = fits and all(not isinstance(one, bool) for one in value), words(kind)
-        value = list(value) if fits else value  # as JSON has it
+        fits = (
+            isinstance(value, list | tuple)
+            and bool(value)
+            and all(_is_one(get_args(kind)[0], one) for one in value)
+        )
+        accepted = words(kind)
     else:
-        broken = isinstance(value, bool) or (unwrapped(kind)[0] is int and not isinstance(value, int))
-        fits, accepted = not broken and accepts(kind, value), words(kind)
+        fits, accepted = _is_one(kind, value), words(kind)
     if not fits:
         raise ValueError(f"loss: accepted: for {name}.{argument} {accepted}; not {value!r}")
     return value
+
+
+def _is_one(kind: Any, value: Any) -> bool:
+    """Whether a value is one of a kind; true is no number, and 8.0 no whole one."""
+    broken = isinstance(value, bool) or (unwrapped(kind)[0] is int and not isinstance(value, int))
+    return not broken and accepts(kind, value)
