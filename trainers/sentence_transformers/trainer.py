@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_model, save_model
 from sentence_transformers import SentenceTransformerTrainer
@@ -48,9 +47,7 @@ class Steps(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         seed_global(number(self.seed, "dropout", state.global_step, self.world.rank))
-        drawn = number(self.seed, "dropout", state.global_step, 0)  # a loss draws the same on all workers
-        random.seed(drawn)
-        np.random.seed(drawn % 2**32)  # noqa: NPY002 - the library draws from it
+        random.seed(number(self.seed, "dropout", state.global_step, 0))  # a loss draws the same on all workers
         self.losses, self.sentences, self.began = [], 0, time.perf_counter()
 
     def add_batch(self, loss: float, sentences: int) -> None:
@@ -65,7 +62,8 @@ class Steps(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         step, loss = state.global_step, self._mean_of_workers(sum(self.losses) / len(self.losses))
-        self.world.spent(self.flops(), time.perf_counter() - self.began)
+        flops, seconds = self.flops(), time.perf_counter() - self.began
+        self.world.spent(flops, seconds)
         if not math.isfinite(loss):  # all workers know it, and end together
             raise Diverged(step, {"loss": loss})
         done = Progress(
@@ -74,7 +72,7 @@ class Steps(TrainerCallback):
             loss=loss,
             terms={"loss": loss},
             learning_rate=self.rate,
-            sentences_per_second=self.world.size * self.sentences / (time.perf_counter() - self.began),
+            sentences_per_second=self.world.size * self.sentences / seconds,
         )
         if step in self.world.look_at and self.world.rank == 0:
             done = replace(done, figures=self.look())
@@ -139,10 +137,7 @@ class RecipeTrainer(SentenceTransformerTrainer):
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **rest: Any) -> Any:
         columns = [value for name, value in inputs.items() if name.endswith("input_ids")]
         loss: Any = super().compute_loss(model, inputs, *args, **rest)
-        value = float(loss.detach())
-        if not math.isfinite(value) and self.steps.world.size == 1:
-            raise Diverged(self.state.global_step + 1, {"loss": value})
-        self.steps.add_batch(value, sum(len(ids) for ids in columns))
+        self.steps.add_batch(float(loss.detach()), sum(len(ids) for ids in columns))
         return loss
 
     def get_batch_sampler(self, dataset: Any, *args: Any, **rest: Any) -> Any:

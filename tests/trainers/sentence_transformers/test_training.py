@@ -19,7 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from corpora.sentence_transformers.corpus import Columns, RecipeCorpus
 from semray.testing import WORDS
 from tests.tiny import tiny_backbone
-from trainers.engine.world import Stopped, World
+from trainers.engine.loop import Diverged
+from trainers.engine.world import Progress, Stopped, World
 from trainers.sentence_transformers.losses import LOSSES, inner, spec_of
 from trainers.sentence_transformers.settings import LoraSettings, Settings
 from trainers.sentence_transformers.training import _workers_as_in, fit, read
@@ -212,7 +213,7 @@ def test_cosent_by_hand(backbone: Path) -> None:
     assert curve[0].loss == pytest.approx(np.log1p(np.exp(20 * (low - high))), abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["own parameters", "mixture", "lora"])
+@pytest.mark.parametrize("kind", ["own parameters", "mixture", "lora", "dimensions drawn"])
 def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(
     kind: str, backbone: Path, tmp_path: Path
 ) -> None:
@@ -223,6 +224,9 @@ def test_a_training_that_was_stopped_in_a_later_epoch_goes_on_to_the_same(
         found = corpus(backbone, one=columns(2, rows=5), other=columns(3, rows=5))
         given |= {"loss": "MultipleNegativesRankingLoss", "weights": {"one": 1, "other": 4}}
         given |= {"multi_dataset_batch_sampler": "weighted"}
+    elif kind == "dimensions drawn":
+        found = corpus(backbone, rows=columns(2))
+        given |= {"loss": spec_of({"name": "MatryoshkaLoss", **ARGUMENTS["MatryoshkaLoss"]})}
     elif kind == "lora":
         pytest.importorskip("peft")
         given |= {"lora": LoraSettings(r=2, lora_dropout=0.1, target_modules=("query",))}
@@ -275,15 +279,54 @@ def test_of_a_loss_that_reads_twice_the_second_reading_is_not_counted(name: str,
     assert sum(spent) == pytest.approx(theirs.get_total_flops() * 3 / (4 + guide), rel=0.02)
 
 
-@pytest.mark.parametrize("length", [{"max_steps": 2}, {"max_steps": None, "num_train_epochs": 1.0}], ids=str)
+@pytest.mark.parametrize("length", [{"max_steps": 10}, {"max_steps": None, "num_train_epochs": 1.0}], ids=str)
 def test_a_training_that_was_killed_after_its_last_step_takes_no_other(
     length: dict[str, Any], backbone: Path, tmp_path: Path
 ) -> None:
     found, world = corpus(backbone, rows=columns(2)), World(scratch=tmp_path, checkpoint_every=1)
     whole, curve = trained(backbone, found, world=world, **length)
-    again, resumed = trained(backbone, found, world=world, **length)
+    heard: list[Progress] = []
+    again, resumed = trained(backbone, found, world=replace(world, report=heard.append), **length)
     assert [point.step for point in resumed] == [point.step for point in curve]
     assert (vectors(again) == vectors(whole)).all()
+    assert heard == []
+
+
+def test_every_step_is_told_with_its_rate_and_its_sentences(
+    backbone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rate falls in a line; a step reads two batches of four rows of two columns. Stdout is for results."""
+    heard, spent = list[Progress](), list[float]()
+    world = World(report=heard.append, spent=lambda _, seconds: spent.append(seconds))
+    _, curve = trained(
+        backbone, corpus(backbone, rows=columns(2, rows=16)), world=world, gradient_accumulation_steps=2
+    )
+    assert heard == curve
+    assert [(point.step, point.steps, point.learning_rate) for point in curve] == [(1, 2, 1e-3), (2, 2, 5e-4)]
+    assert all(point.terms == {"loss": point.loss} for point in curve)
+    sentences = [point.sentences_per_second * seconds for point, seconds in zip(curve, spent, strict=True)]
+    assert sentences == pytest.approx([16, 16])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_loss_that_is_not_finite_ends_the_training(backbone: Path) -> None:
+    """At a scale that float32 does not hold it is so from the first step on."""
+    found, heard = corpus(backbone, rows=columns(2)), list[Progress]()
+    world = World(report=heard.append)
+    with pytest.raises(Diverged, match=r"loss is not finite at step 1: loss = (nan|inf)"):
+        trained(backbone, found, loss={"name": "MultipleNegativesRankingLoss", "scale": 1e39}, world=world)
+    assert heard == []
+
+
+def test_every_worker_is_told_of_a_checkpoint_once_it_is_whole(backbone: Path, tmp_path: Path) -> None:
+    whole: list[tuple[str, int, bool]] = []
+
+    def save(folder: Path, step: int) -> None:
+        whole.append((folder.name, step, (folder / "curve.json").exists()))
+
+    world = World(scratch=tmp_path, checkpoint_every=2, save=save)
+    trained(backbone, corpus(backbone, rows=columns(2)), world=world, max_steps=5)
+    assert whole == [("checkpoint-2", 2, True), ("checkpoint-4", 4, True)]
 
 
 def test_a_checkpoint_without_its_curve_is_no_checkpoint(backbone: Path, tmp_path: Path) -> None:
@@ -412,8 +455,8 @@ def test_batches_are_what_their_sampler_says() -> None:
         assert any(len({labels[row] for row in batch}) < len(batch) for batch in order)  # a label is no text
 
 
-def test_sets_take_turns_or_come_by_their_size() -> None:
-    """Of 20 batches and 5, in turn until one is used up, or all of both, in an order of each seed."""
+def test_sets_take_turns_or_come_by_their_size_or_weight() -> None:
+    """Of 20 batches and 5, in turn until one is used up, or all of both, or by weight, in an order of each seed."""
     from torch.utils.data import ConcatDataset
 
     from trainers.sentence_transformers.order import Shuffled, of_several
@@ -421,15 +464,16 @@ def test_sets_take_turns_or_come_by_their_size() -> None:
     def turns(sampler: Any, seed: int = 3) -> list[int]:
         sets = [list(range(80)), list(range(20))]
         samplers = [Shuffled(len(rows), 4, False, seed, name) for rows, name in zip(sets, "ab", strict=True)]
-        mixed = of_several(
-            Settings(multi_dataset_batch_sampler=sampler), ConcatDataset(sets), samplers, ["a", "b"], seed
-        )
+        weights = {"b": 9.0, "a": 1.0} if sampler == "weighted" else {}
+        settings = Settings(multi_dataset_batch_sampler=sampler, weights=weights)
+        mixed = of_several(settings, ConcatDataset(sets), samplers, ["a", "b"], seed)
         return [batch[0] // 80 for batch in mixed]
 
     assert turns("round_robin") == [0, 1] * 5
-    shares = turns("proportional")
-    assert Counter(shares) == {0: 20, 1: 5}
-    assert shares == turns("proportional") != turns("proportional", seed=4)
+    assert Counter(turns("proportional")) == {0: 20, 1: 5}
+    assert Counter(turns("weighted"))[1] > 15
+    for sampler in ("proportional", "weighted"):
+        assert turns(sampler) == turns(sampler) != turns(sampler, seed=4)
 
 
 @pytest.mark.parametrize(
