@@ -88,12 +88,11 @@ class Running:
 
     def stop(self) -> None:
         """Ask the command to end, with END_SECONDS to save; then end it."""
-        if self.code is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def kill(self) -> None:
         """End the command and all its descendants now."""

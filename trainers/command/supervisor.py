@@ -39,7 +39,6 @@ def main(words: list[str]) -> int:
         print("not started")
         return NOT_STARTED
     signal.signal(signal.SIGTERM, lambda number, frame: _signal_group(command.pid, signal.SIGTERM))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; our parent decides
     while command.poll() is None:
         if select.select([sys.stdin], [], [], POLL_SECONDS)[0] and not os.read(sys.stdin.fileno(), 1):
             break

@@ -239,6 +239,34 @@ def test_asked_to_stop_it_may_save_and_goes_on_later(tmp_path: Path) -> None:
     assert [point.loss for point in curve] == [point.loss for point in script("--pause", "0")[1]]
 
 
+AT_WORK = """
+import pathlib, signal, sys, time
+out = pathlib.Path(sys.argv[1])
+def save(number, frame):
+    time.sleep(0.3)
+    (out / "saved").touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, save if sys.argv[2] == "saves" else signal.SIG_IGN)
+(out / "begun").touch()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("kind", ["saves", "deaf"])
+def test_asked_to_stop_it_is_waited_for_and_ended_if_it_does_not(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any case nothing of it runs on once the training has stopped."""
+    monkeypatch.setenv("OF_THIS_TEST", str(tmp_path))
+    if kind == "deaf":
+        monkeypatch.setattr("trainers.command.process.END_SECONDS", 0.5)
+    out = tmp_path / "out"
+    with pytest.raises(Stopped):
+        python(AT_WORK, "{out}", kind, world=World(scratch=tmp_path, stopping=(out / "begun").exists))
+    assert (out / "saved").exists() == (kind == "saves")
+    assert started_with("OF_THIS_TEST", str(tmp_path)) == []
+
+
 def test_what_an_earlier_attempt_cost_is_told_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of one that was killed too, up to a moment before."""
     monkeypatch.setattr("trainers.command.training.KEEP_SECONDS", 0.0)
@@ -281,11 +309,18 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
     return [one for one in process.children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
-    before = set(descendants(psutil.Process()))
+def started_with(variable: str, value: str) -> list[psutil.Process]:
+    """Processes of this environment, whoever is their parent by now."""
+    every = psutil.process_iter(["environ", "status"])
+    own = [one for one in every if (one.info["environ"] or {}).get(variable) == value]
+    return [one for one in own if one.info["status"] != psutil.STATUS_ZOMBIE]
+
+
+def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THIS_TEST", str(tmp_path))
     product, _ = python(STARTS_MORE, "{out}", "go", world=World(scratch=tmp_path))
     assert product.scores is not None
-    assert set(descendants(psutil.Process())) - before == set()
+    assert started_with("OF_THIS_TEST", str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
