@@ -51,6 +51,15 @@ def test_neighbours_know_nothing_of_one_another():
         assert abs(together) < 5 / math.sqrt(MANY)
 
 
+@pytest.mark.parametrize("count", [1, 4, 5, MANY])
+def test_four_values_take_one_number_of_the_stream(count: int):
+    """What is drawn next depends on it, and so do the figures of all steps after the first."""
+    stream, other = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    draw(torch.empty(count), 0.1, stream)
+    torch.empty(math.ceil(count / 4), dtype=torch.int64).random_(-(2**63), None, generator=other)
+    assert torch.equal(stream.get_state(), other.get_state())
+
+
 def test_what_is_sent_back_went_the_same_way():
     values = torch.randn(40, 30, requires_grad=True)
     torch.manual_seed(3)
