@@ -546,6 +546,36 @@ def test_a_prompt_of_a_column_stays_there_where_a_set_has_its_name(backbone: Pat
     assert curve("text0", prompts=prompts) == curve("first", prompts=prompts) != curve("first")
 
 
+def test_an_encoder_reads_as_the_library_does(backbone: Path, tmp_path: Path) -> None:
+    """Scaled, and unscaled where the model does not scale; by a prompt and in the weights that its folder holds."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    texts = ["the old cat", "a small cup of water"]
+    theirs = SentenceTransformer(str(backbone), device="cpu", local_files_only=True)
+    rows, ours = theirs.encode(texts), read(Settings(), backbone, World())
+    assert {name: reader(texts) for name, reader in ours.readers.items()} == {
+        "texts": pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-6),
+        "unscaled": pytest.approx(rows, abs=1e-6),
+    }
+    assert ours.truncated == 0
+    longest = max(len(theirs.tokenizer(text)["input_ids"]) for text in texts)
+    short = read(Settings(max_seq_length=longest - 1), backbone, World())
+    short.encode(texts)
+    assert short.truncated == 1
+
+    theirs.append(Normalize())
+    theirs.prompts, theirs.default_prompt_name = {"own": "the horse is "}, "own"
+    theirs.bfloat16().save_pretrained(str(tmp_path), create_model_card=False)
+    kept = read(Settings(), tmp_path, World())
+    assert [*kept.readers] == ["texts"]
+    assert {weight.dtype for weight in kept.model.parameters()} == {torch.float32}
+    assert kept.encode(texts) == pytest.approx(theirs.float().encode(texts), abs=1e-6)
+    assert not np.allclose(
+        kept.encode(texts), read(Settings(prompt=""), tmp_path, World()).encode(texts), atol=1e-3
+    )
+
+
 def test_in_bf16_as_the_world_says(backbone: Path, plain: np.ndarray) -> None:
     """Rounding to 8 bits moves what is learnt a little, and weights stay in fp32."""
     encoder, curve = trained(backbone, corpus(backbone, rows=columns(2)), world=World(precision="bf16"))
