@@ -140,6 +140,7 @@ class Lane:
     def work(self, lease: Lease) -> LaneState:
         """Execute a job, stage each result, and return the final state, in which `problem` tells of an error."""
         self._state, self._worker = LaneState(), threading.get_ident()
+        self._unwanted = ""  # another point of a search may ask for a run that was given up
         try:
             with self._ledger.downloads_end():  # else downloaded models of many jobs pile up
                 self._execute(lease)

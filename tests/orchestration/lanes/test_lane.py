@@ -120,6 +120,24 @@ def test_a_body_is_handed_the_world_of_its_run_and_of_its_lane(tmp_path: Path) -
     assert (final.moving, final.problem, final.dropped) == ((run.id, told[3]), None, True)
 
 
+def test_a_run_that_was_given_up_is_executed_when_it_is_asked_for_again(tmp_path: Path) -> None:
+    """Two points of a search may be one run: what became of it for the first does not hold for the second."""
+
+    def body(job: Job, world: World) -> Iterator[Result]:
+        if attempt == 1:
+            lane.drop(run.id)
+        world.report(Progress(step=1, steps=9, loss=1.0))
+        yield from results(run)
+
+    ledger, run, ends = Ledger(tmp_path), make_run("B1", 0), list[tuple[bool, int]]()
+    lane = lane_here(body, ledger.url)
+    for _ in range(2):
+        attempt = ledger.lease(run.id)
+        state = lane.work(Lease(job=Job(runs=(run,)), attempts={run.id: attempt}))
+        ends.append((state.dropped, len(state.staged)))
+    assert ends == [(True, 0), (False, len(run.entries))]
+
+
 @pytest.mark.parametrize("stacked", [False, True])
 def test_runs_of_one_job_keep_checkpoints_if_each_is_a_model_of_its_own(tmp_path: Path, stacked: bool) -> None:
     """One by one in a stack; runs that train as one model have none."""

@@ -225,6 +225,54 @@ def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Pa
     assert sorted(event.run.seed or 0 for event in told if isinstance(event, RunFinished)) == [0, 1, 4, 5, 6, 7]
 
 
+class _GivenUp(SimulatedKind):
+    """Its lane gives the first attempt at a run up; the next ends after a poll, and notes what the ledger has of it."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.seen: list[tuple[list[str], bool]] = []
+
+    def start(self, url: str) -> Any:
+        actor, ledger = super().start(url), Ledger(url)
+
+        def work(answer: Any, lease: Lease) -> None:
+            (run,), (attempt,) = lease.job.runs, lease.attempts.values()
+            scratch = ledger.scratch(run.id, attempt)
+            assert scratch is not None
+            if attempt == 1:
+                answer.give(LaneState(dropped=True))
+                return
+            (scratch / "checkpoint").touch()
+
+            def polled(poll: Any) -> None:
+                there = [file.name for file in scratch.glob("*")]
+                self.seen.append((there, ledger.held_elsewhere(run.id) is not None))
+                actor.state._act = lambda poll: poll.give(LaneState())
+                poll.give(LaneState())
+                staged = dict[tuple[str, int], float]()
+                for result in results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks]):
+                    ledger.stage(result, attempt)
+                    staged[result.entry, attempt] = 1.0
+                answer.give(LaneState(staged=staged))
+
+            actor.state._act = polled
+
+        actor.work._act = work
+        return actor
+
+
+def test_a_run_that_is_given_up_and_asked_for_again_keeps_its_new_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two points of a search may be one run, and the second may ask while its lane is about to drop it."""
+    monkeypatch.setattr(pools, "POLL_SECONDS", 0.05)
+    kind, twice = _GivenUp(), jobs(1) * 2
+    with pool_of(kind, tmp_path) as (pool, _):
+        outcome = pool.run(twice, lanes=1, tries=1)
+    assert outcome.finished == (twice[0].runs[0].id,)
+    assert kind.seen == [(["checkpoint"], True)], "its checkpoints, and that it is worked on"
+
+
 def test_a_job_that_is_not_due_lets_others_pass() -> None:
     later, now = (
         Queued(job.runs, 1, not_before) for job, not_before in zip(jobs(2), (math.inf, 0.0), strict=True)
