@@ -58,8 +58,10 @@ def _state(tree: Path, places: Sequence[str]) -> str:
         return path not in ends and (own(path.parent) or _is_own(path))
 
     commit = _git(tree, "rev-parse", "--short=12", "HEAD") or "no commit yet"
-    changed = _git(tree, "status", "--porcelain", "--untracked-files=all", "--", *places) or ""
-    names = sorted(line[3:] for line in changed.splitlines() if not own(tree / line[3:]))
+    changed = _git(tree, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *places)
+    if changed is None:
+        return f"{tree.name} at {commit}; git did not say what is uncommitted"
+    names = sorted(line[3:] for line in changed.split("\0") if line and not own(tree / line[3:]))
     if not names:
         return f"{tree.name} at {commit}, nothing uncommitted"
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -71,7 +73,12 @@ def _git(folder: Path, *words: str) -> str | None:
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_SECONDS, env=quiet
+            ["git", "-C", str(folder), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="backslashreplace",  # names of files may be in any encoding
+            timeout=GIT_SECONDS,
+            env=quiet,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -81,14 +88,13 @@ def _git(folder: Path, *words: str) -> str | None:
 def _content(place: Path) -> list[list[str]]:
     """Name and digest of every file of a place, sorted by name."""
     try:
-        rows = list(_below(place, place, frozenset(), {})) if place.is_dir() else [[".", _digest(place)]]
+        return list(_below(place, place, frozenset(), {})) if place.is_dir() else [[".", _digest(place)]]
     except OSError as error:
         raise _unread(error.filename, error.strerror) from None
-    return sorted(rows, key=lambda row: Path(row[0]))
 
 
 def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path, str]) -> Iterator[list[str]]:
-    """Name and digest of every file below a folder of the place. Links are followed, unless to a folder above.
+    """As `_content`, of a folder of the place. Links are followed, unless to a folder above.
 
     above: the resolved folders above. linked: resolved target of each link so far -> its name; another link to the
     same target is recorded as that name, and not read again.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -33,6 +35,45 @@ def test_every_change_of_content_counts_and_nothing_else(place: Path) -> None:
     second = fingerprint(watch)
     (place / "lib" / "model.py").rename(place / "lib" / "other.py")
     assert len({first, second, fingerprint(watch), fingerprint(["train.py"])}) == 4
+
+
+def test_the_fingerprint_is_of_names_and_contents_in_order(place: Path) -> None:
+    """As is written down here, so that runs of before are found again. A linked folder's files stand below the link."""
+    inside = {
+        "lib/b.py": "1",
+        "lib/a/z.py": "2",
+        "lib/a.py": "3",
+        "lib/B/y": "4",
+        "lib/a/b/c.txt": "5",
+        "lib/é": "",
+    }
+    for name, text in inside.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    for name, target in {"lib/to_a": "a", "lib/b_too": "b.py", "lib/a/up": "..", "lib/to_b": "../far/b"}.items():
+        (place / name).symlink_to(target)
+    (place / "far" / "b").mkdir(parents=True)
+    (place / "far" / "b" / "w").write_text("6")
+    (place / "lib" / "to_b_again").symlink_to("../far/b")
+
+    inside |= {"lib/model.py": "x = 1\n", "lib/b_too": "1", "lib/to_b/w": "6"}
+    inside |= {"lib/to_a/b/c.txt": "5", "lib/to_a/z.py": "2"}
+    rows = [
+        [name.removeprefix("lib/"), hashlib.sha256(text.encode()).hexdigest()] for name, text in inside.items()
+    ]
+    rows = sorted([*rows, ["to_b_again", "as to_b"]], key=lambda row: row[0].split("/"))
+    script = [[".", hashlib.sha256(b"print(1)\n").hexdigest()]]
+    content = json.dumps({"files": [["train.py", script], ["lib", rows]]}, separators=(",", ":"))
+    assert fingerprint(["train.py", "lib"]) == hashlib.sha256(content.encode()).hexdigest()
+
+
+def test_what_programs_make_beside_sources_does_not_count(place: Path) -> None:
+    first = fingerprint(["lib"])
+    made = (".git/HEAD", ".mypy_cache/a.json", ".ruff_cache/a", ".pytest_cache/a", ".ipynb_checkpoints/a.ipynb")
+    for name in (*made, "__pycache__/model", "old.pyc"):
+        (place / "lib" / "sub" / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / "lib" / "sub" / name).write_text("made")
+    assert fingerprint(["lib"]) == first
 
 
 def test_what_semray_keeps_there_does_not_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +151,14 @@ def test_folders_that_link_to_each_other_are_read_once(place: Path) -> None:
     assert len({before, changed, fingerprint(["lib"])}) == 3
 
 
+def test_a_link_to_nothing_is_named(place: Path) -> None:
+    (place / "lib" / "gone").symlink_to("nowhere")
+    with pytest.raises(
+        CorpusError, match=r"data\.watch: lib/gone: No such file or directory\n  accepted: files that"
+    ):
+        fingerprint(["lib"])
+
+
 @pytest.mark.parametrize("watch", ["lib", "lib/pipe"])
 def test_what_is_no_regular_file_is_refused_by_name(place: Path, watch: str) -> None:
     os.mkfifo(place / "lib" / "pipe")
@@ -118,7 +167,7 @@ def test_what_is_no_regular_file_is_refused_by_name(place: Path, watch: str) -> 
 
 
 def test_a_file_is_covered_by_itself_and_by_a_folder_above(place: Path) -> None:
-    assert covers(["lib"], Path("lib/model.py"))
+    assert covers(["train.py", "lib"], Path("lib/model.py"))
     assert covers(["train.py"], place / "train.py")
     assert not covers(["lib"], Path("train.py"))
 
@@ -148,6 +197,31 @@ def test_git_says_commit_and_changes(place: Path) -> None:
         (place / "reports" / "rows.csv").write_text("1\n")
         assert git_states(["."])[0].endswith("nothing uncommitted")
         assert git_states([".", "reports/rows.csv"])[0].endswith("uncommitted: reports/rows.csv")
+
+
+def test_git_says_names_as_they_are(place: Path) -> None:
+    """Spaces, letters beyond ASCII and names of no encoding too; a ledger by such a name is none of one's files."""
+    git("init", "-q")
+    (place / "lib" / "to move.py").write_text("x = 2\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    (place / "lib" / "größe.py").write_text("")
+    git("mv", "lib/to move.py", "lib/moved.py")
+    with Ledger(place / "mein größtes ledger").drive("study"):
+        said = "lib/größe.py, lib/moved.py, lib/to move.py"
+        assert git_states(["lib", "."])[0].endswith(f"uncommitted: {said}")
+        git("commit", "-qam", "second")
+        (place / "lib" / "größe.py").rename(place / "lib" / os.fsdecode(b"gr\xf6sse"))
+        assert git_states(["."])[0].endswith(r"uncommitted: lib/gr\xf6sse")
+
+
+def test_where_git_does_not_answer_nothing_is_said_to_be_committed(place: Path) -> None:
+    git("init", "-q")
+    git("add", "train.py")
+    git("commit", "-qm", "first")
+    (place / ".git" / "index").write_bytes(b"no index")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    assert git_states(["."]) == (f"{place.name} at {commit}; git did not say what is uncommitted",)
 
 
 def test_of_many_uncommitted_files_each_folder_is_asked_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
