@@ -13,7 +13,7 @@ from typing import Any, Literal
 from corpora.benchmarks import sts
 from corpora.benchmarks.pairs import text_key
 from corpora.san import sentences
-from corpora.sentence_transformers.data import FILES, GRADED, TRIPLETS, RecipeData, TrainingSet
+from corpora.sentence_transformers.data import FILES, GRADED, KNOWN, TRIPLETS, RecipeData, TrainingSet
 from corpora.sentence_transformers.files import Row, rows_of_file
 from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
@@ -86,14 +86,15 @@ def _all_parts(data: RecipeData) -> tuple[Sets, Mapping[str, int]]:
 
     Test, dev and training rows share no text, over all sets.
     """
-    return _cached_parts(tuple((name, one, _stamp(one)) for name, one in data.datasets.items()), data.path)
+    sets = tuple((name, one, _stamp(name, one, data.path)) for name, one in data.datasets.items())
+    return _cached_parts(sets, data.path)
 
 
 @lru_cache(maxsize=2)
 def _cached_parts(
     sets: Sequence[tuple[str, TrainingSet, object]], path: str | None
 ) -> tuple[Sets, Mapping[str, int]]:
-    """As `_all_parts`, cached. sets: each with its stamp, so that only a changed file is read again."""
+    """As `_all_parts`, cached. sets: each with its stamp, so that only what has changed is read again."""
     parts = {name: _parts_of(name, one, path) for name, one, _ in sets}
     if not any(one.hold for _, one, _ in sets):
         return parts, {}
@@ -106,10 +107,21 @@ def _cached_parts(
     return parts, {name: before[name] - len(found["train"]) for name, found in parts.items()}
 
 
-def _stamp(one: TrainingSet) -> tuple[int, int] | None:
-    """Time and size of a source that is a file, which change with it."""
-    file = Path(one.source).expanduser()
-    return (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None
+def _stamp(name: str, one: TrainingSet, path: str | None) -> tuple[tuple[Path, int, int], ...]:
+    """Time and size of a source's files, which change with it; none of a benchmark's, or of what the hub has."""
+    place: Path | None = Path(one.source).expanduser()
+    if one.source in KNOWN:
+        return ()
+    if not place.is_file() and not _is_set_here(name, place, path):
+        place = _folder_named(place, path)
+    found = [] if place is None else [place, *sorted(place.rglob("*"))]
+    files = [(file.absolute(), file.stat()) for file in found if file.is_file()]
+    return tuple((file, state.st_mtime_ns, state.st_size) for file, state in files)
+
+
+def _folder_named(folder: Path, path: str | None) -> Path | None:
+    """The folder that a data set of this name has under data.path or $SEMRAY_DATA."""
+    return first_of((str(folder), folder.name), path, Path.is_dir)[0]
 
 
 def _parts_of(name: str, one: TrainingSet, path: str | None) -> dict[Part, list[Labelled]]:
@@ -199,7 +211,7 @@ def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
     """
     if not folder.is_dir() or folder.is_absolute():
         return folder.is_dir()
-    if folder.name not in ("", "..") and first_of((str(folder), folder.name), path, Path.is_dir)[0]:
+    if folder.name not in ("", "..") and _folder_named(folder, path):
         return False
     if not was_saved(folder):
         files = sorted(str(file) for file in folder.iterdir() if file.name.endswith(FILES))

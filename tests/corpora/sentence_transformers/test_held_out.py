@@ -142,6 +142,15 @@ def test_a_file_with_a_test_of_ones_own_trains_nothing(tmp_path: Path) -> None:
     assert load(RecipeData(datasets=beside), []).fingerprint == corpus.fingerprint  # nothing else to train on
 
 
+def test_two_rows_can_be_measured_on(tmp_path: Path) -> None:
+    assert rows_of(held_out(data_of(tmp_path, many(2), HeldOut(test=1.0)), "mine", "test")) == [
+        ("question 0", "answer 0"),
+        ("question 1", "answer 1"),
+    ]
+    with pytest.raises(CorpusError, match=r"leaves 1 rows for it\n  accepted: a larger share, or"):
+        held_out(data_of(tmp_path, many(1), HeldOut(test=1.0)), "mine", "test")
+
+
 def test_what_cannot_be_held_out_is_said(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"hold.test: .*mine.tsv leaves 0 rows for it"):
         held_out(data_of(tmp_path, many(3), HeldOut(test=0.01)), "mine", "test")

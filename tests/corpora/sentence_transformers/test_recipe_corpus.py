@@ -56,15 +56,19 @@ def test_a_folder_here_is_refused_for_the_files_in_it(tmp_path: Path, monkeypatc
     written(tmp_path / "sub", ".jsonl").rename(tmp_path / "sub" / "train.jsonl")
     monkeypatch.setenv("SEMRAY_DATA", str(tmp_path))
     assert len(rows_of("sub")) == len(rows_of("sub/")) == 2
+    monkeypatch.chdir(tmp_path)
+    assert len(rows_of("sub", sample=1)) == 1
+    written(tmp_path / "sub", ".csv").rename(tmp_path / "sub" / "also.csv")
     monkeypatch.chdir(tmp_path / "sub")
-    for source, file in ((".", r"train\.jsonl"), ("..", r"\.csv, "), ("../sub/..", r"\.csv, ")):
+    for source, file in ((".", r"also\.csv, train\.jsonl;"), ("..", r"\.csv, "), ("../sub/..", r"\.csv, ")):
         with pytest.raises(CorpusError, match=rf"source = {source}: is a folder\n  accepted: a file .*{file}"):
             rows_of(source)
     monkeypatch.setenv("SEMRAY_DATA", str(tmp_path / "elsewhere"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").rename("own")
     with pytest.raises(
-        CorpusError, match=r"source = own: is a folder\n  accepted: a file in it: own/train\.jsonl; or"
+        CorpusError,
+        match=r"source = own: is a folder\n  accepted: a file in it: own/also\.csv, own/train\.jsonl; or",
     ):
         rows_of("own/")
 
@@ -78,6 +82,34 @@ def test_a_folder_here_that_a_data_set_was_saved_to_is_read(
     monkeypatch.delenv("SEMRAY_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     assert rows_of("saved").texts["a"] == rows_of(tmp_path / "saved").texts["a"] == ['the "old" cat', "fire"]
+
+
+@pytest.mark.parametrize("source", ["mine", "somebody/mine"])
+def test_a_folder_that_changes_is_read_again(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a notebook that makes its rows anew: saved to a folder here, or where data sets are looked for."""
+    from datasets import Dataset, DatasetDict
+
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / source
+    for word in ("fire", "lamp"):
+        if source == "mine":
+            DatasetDict({"train": Dataset.from_list([{"a": word, "b": "water"}])}).save_to_disk(str(place))
+        else:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "train.jsonl").write_text(json.dumps({"a": word, "b": "water"}) + "\n")
+        assert rows_of(source, path=tmp_path, label=None).texts["a"] == [word]
+
+
+def test_a_data_set_that_is_nowhere_is_said_with_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    said = r"one: nobody/none not found; looked at\n    data\.path: .*/nobody/none\n(.|\n)*\n    the hub: nobody/none: "
+    with pytest.raises(CorpusError, match=said) as error:
+        rows_of("nobody/none", path=tmp_path, config="en")
+    assert 'to get it: python -c \'from datasets import load_dataset; load_dataset("nobody/none", "en")' in str(
+        error.value
+    )
 
 
 def test_an_absolute_folder_is_read_wherever_named_sets_are_looked_for(
@@ -118,6 +150,9 @@ def test_a_sample_is_chosen_by_texts_and_not_by_order(tmp_path: Path) -> None:
     up, down = (rows_of(tmp_path / name, sample=4) for name in ("up.tsv", "down.tsv"))
     assert len(up) == 4
     assert up == down
+    assert up.texts["a"] not in ([f"{word} one" for word in of] for of in ("abcd", "ghij"))
+    for all_of_them in (10, 11):  # nothing is chosen: the rows stay in their order
+        assert rows_of(tmp_path / "down.tsv", sample=all_of_them) == rows_of(tmp_path / "down.tsv")
 
 
 def test_the_fingerprint_names_rows_labels_and_guides(tmp_path: Path) -> None:
@@ -245,9 +280,24 @@ DEEP = "[" * 100_000 + "]" * 100_000
         ('{"a": "x", "b": "y", "gold": ' + DEEP + "}", r"rows.jsonl, line 2 is no JSON \(.*recursion"),
         ('{"a": "x", ', r"rows.jsonl, line 2 is no JSON \("),
         ('{"a": "x", "b": "y", "gold": 1' + "0" * 400 + "}", r"row 2: gold = 10+\n  accepted: a number"),
+        ('{"a": "x", "b": "y", "gold": 1e999}', r"row 2: gold = inf\n  accepted: a number"),
+        ('{"a": "x", "b": "y", "gold": -1e999}', r"row 2: gold = -inf\n  accepted: a number"),
+        ('{"a": "x", "b": "y", "gold": null}', r"row 2: gold = None\n  accepted: a number"),
         (r'{"a": "half \ud83d", "b": "y", "gold": 1}', r"row 2: a = 'half \\ud83d'\n  accepted: a text"),
     ],
-    ids=["null", "number", "text", "array", "deep", "broken", "large", "surrogate"],
+    ids=[
+        "null",
+        "number",
+        "text",
+        "array",
+        "deep",
+        "broken",
+        "large",
+        "infinite",
+        "below",
+        "no label",
+        "surrogate",
+    ],
 )
 def test_a_line_that_is_no_row_is_said(line: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]) + "\n" + line + "\n")
@@ -270,6 +320,11 @@ def test_a_file_of_another_encoding_is_said(encoding: str, suffix: str, tmp_path
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"data\.datasets\.one\.source = .*none\.csv: no such file, seen from /"):
         rows_of(tmp_path / "none.csv")
+    (tmp_path / "rows.txt").touch()
+    with pytest.raises(
+        CorpusError, match=r"source = .*rows\.txt\n  accepted: a file as \.csv, \.tsv, \.jsonl, \."
+    ):
+        rows_of(tmp_path / "rows.txt")
 
 
 @pytest.mark.parametrize(
