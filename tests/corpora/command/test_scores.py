@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from corpora.command.scores import read_scores
+from corpora.command.scores import read_scores, rows_of
 from corpora.store.errors import CorpusError
 
 CSV = """metric,item,score,group,gold,task
@@ -68,7 +70,11 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("scores.csv", "metric,item\n", "it has 'metric', 'item'\n  accepted: metric, score, and any of item"),
+        (
+            "scores.csv",
+            "metric,item\n",
+            "it has 'metric', 'item'\n  accepted: metric, score, and any of item, task, group, gold, larger_is_better$",
+        ),
         ("scores.csv", "metric,score,seed\n", "has a column 'seed'"),
         ("scores.csv", "metric,score\na,x\n", "row 1: score = 'x'\n  accepted: a finite number"),
         ("scores.csv", "metric,score\na,-1e308\n", "score = '-1e308'\n  accepted: a number up to 1e"),
@@ -79,6 +85,7 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,item,score,gold\na,x,1,1\na,y,2,\n", "gold in some rows"),
         ("scores.csv", "metric,score\n,1\n", "row 1: metric is empty"),
         ("scores.csv", "metric,score\na,1,2\n", "another number of columns"),
+        ("scores.csv", 'metric,score,item\na,1,"x\na,2,y\n', r"cannot be read \(unexpected end of data\)"),
         ("scores.csv", "metric,score,larger_is_better\na,1,maybe\n", "larger_is_better = 'maybe'"),
         ("scores.csv", "metric,score\na,0_0.5_2\n", "row 1: score = '0_0.5_2'\n  accepted: a finite number"),
         ("scores.csv", "metric,score\na,\u0663\n", "row 1: score = '\u0663'"),
@@ -101,6 +108,7 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ),
         ("scores.json", '[{"metric": "a", "score": 1, "seed": 0}]', "has a column 'seed'"),
         ("scores.json", "3", "neither a list of objects"),
+        ("scores.json", '[{"metric": "a", "score": 1}, 3]', "neither a list of objects"),
         ("scores.json", "[{", "cannot be read"),
         ("scores.json", "[" * 100_000, "cannot be read"),
         ("scores.parquet", "no parquet", "cannot be read"),
@@ -110,6 +118,34 @@ def test_what_is_wrong_is_said_by_file_row_and_column(name: str, text: str, said
     with pytest.raises(CorpusError, match=said) as caught:
         read_scores(written(tmp_path, text, name))
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_what_a_spreadsheet_writes_before_the_head_is_no_part_of_a_name(tmp_path: Path) -> None:
+    assert read_scores(written(tmp_path, "\ufeff" + CSV)) == read_scores(written(tmp_path, CSV))
+
+
+def test_a_table_without_rows_is_told_of_its_columns_too(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"metric": pa.array([], pa.string())}), tmp_path / "scores.parquet")
+    with pytest.raises(CorpusError, match=r"scores\.parquet: lacks the column score; it has 'metric'\n"):
+        read_scores(tmp_path / "scores.parquet")
+
+
+def test_a_table_that_would_fill_memory_is_refused(tmp_path: Path) -> None:
+    """Before it is read where it is too large; else at the first row too many."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    os.truncate(written(tmp_path, ""), (1 << 30) + 1)
+    with pytest.raises(CorpusError, match=r"scores\.csv: is larger than 1 GiB\n  accepted: scores, one row for"):
+        read_scores(tmp_path / "scores.csv")
+    pq.write_table(pa.table({"score": pa.nulls(2_000_001, pa.int8())}), tmp_path / "scores.parquet")
+    rows = rows_of(tmp_path / "scores.parquet", ("score",), ())
+    assert sum(1 for _ in islice(rows, 2_000_000)) == 2_000_000
+    with pytest.raises(CorpusError, match=r"scores\.parquet: has more than 2,000,000 rows\n"):
+        next(rows)
 
 
 def test_dates_that_python_has_no_words_for(tmp_path: Path) -> None:
