@@ -109,13 +109,12 @@ def _cached_parts(
 
 def _stamp(name: str, one: TrainingSet, path: str | None) -> tuple[tuple[Path, int, int], ...]:
     """Time and size of a source's files, which change with it; none of a benchmark's, or of what the hub has."""
-    place: Path | None = Path(one.source).expanduser()
     if one.source in KNOWN:
         return ()
-    if not place.is_file() and not _is_set_here(name, place, path):
-        place = _folder_named(place, path)
-    found = [] if place is None else [place, *sorted(place.rglob("*"))]
-    files = [(file.absolute(), file.stat()) for file in found if file.is_file()]
+    place = Path(one.source).expanduser()
+    found = place if place.is_file() or _is_set_here(name, place, path) else _folder_named(place, path)
+    below = [] if found is None else [found, *sorted(found.rglob("*"))]
+    files = [(file.absolute(), file.stat()) for file in below if file.is_file()]
     return tuple((file, state.st_mtime_ns, state.st_size) for file, state in files)
 
 

@@ -29,7 +29,7 @@ def rows_of_file(file: Path) -> Iterator[Row]:
     if file.suffix == ".jsonl":
         yield from _objects(lines, no_row)
     elif file.suffix == ".csv":
-        yield from as_wide_as_head(csv.DictReader(io.StringIO(text, newline=""), strict=True), no_row)
+        yield from as_wide_as_head(csv.DictReader(io.StringIO(text), strict=True), no_row)
     else:
         yield from as_wide_as_head(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), no_row)
 

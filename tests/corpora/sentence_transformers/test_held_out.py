@@ -181,3 +181,6 @@ def test_what_is_no_split_is_refused(given: dict[str, Any], said: str) -> None:
 def test_a_benchmark_has_the_keys_of_its_own_columns() -> None:
     with pytest.raises(ValueError, match=r"for one.hold.by sentence1, sentence2"):
         RecipeData(datasets={"one": TrainingSet(source="STS-B/train", hold=HeldOut(by="genre"))})
+    second = {"source": "STS-B/train", "columns": ["sentence1", "sentence2"], "hold": {"by": "sentence2"}}
+    made = RecipeData(datasets={"one": second}).datasets["one"]  # type: ignore[dict-item]  # as a ledger has it
+    assert (made.key, made.columns) == ("sentence2", ("sentence1", "sentence2"))

@@ -41,6 +41,8 @@ def test_files_of_every_kind_say_the_same(suffix: str, tmp_path: Path) -> None:
     found = rows_of(written(tmp_path, suffix))
     assert found.texts == {"a": ['the "old" cat', "fire"], "b": ["a dog", "water"]}
     assert found.labels == [1.0, 0.4]
+    unscaled = TrainingSet(source=str(tmp_path / f"rows{suffix}"), columns=("a", "b"), label="gold")
+    assert load(RecipeData(datasets={"one": unscaled}), []).sets["one"].labels == [5.0, 2.0]
 
 
 def test_a_folder_in_the_hubs_form(tmp_path: Path) -> None:
@@ -201,6 +203,25 @@ def test_a_row_ends_where_its_line_does(suffix: str, inside: str, tmp_path: Path
     assert rows_of(file, label=None).texts == {"a": [text], "b": ["water"]}
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_what_a_spreadsheet_writes_first_is_no_part_of_a_name(suffix: str, tmp_path: Path) -> None:
+    file = written(tmp_path, suffix)
+    plain = rows_of(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert rows_of(file) == plain
+
+
+def test_a_quote_of_a_table_parted_by_tabs_is_a_sign_as_others(tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text('a\tb\n"old\t"a" b\n"new"\tcat\n')
+    assert rows_of(tmp_path / "rows.tsv", label=None).texts == {"a": ['"old', '"new"'], "b": ['"a" b', "cat"]}
+
+
+def test_a_quote_that_does_not_end_takes_no_rows_in(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('a,b\nfire,"water\nsun,moon\n')
+    with pytest.raises(CorpusError, match=r"rows\.csv: unexpected end of data\n  accepted: a whole \.csv file"):
+        rows_of(tmp_path / "rows.csv", label=None)
+
+
 def test_a_quoted_field_may_hold_lines(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('a,b\r\n"one\ntwo",water\r\n', newline="")
     assert rows_of(tmp_path / "rows.csv", label=None).texts == {"a": ["one\ntwo"], "b": ["water"]}
@@ -333,6 +354,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"source": "rows.tsv"}, "its columns of texts"),
         ({"source": "rows.tsv", "columns": ("a", "a")}, "each column once"),
         ({"source": "rows.tsv", "columns": ("a",), "label": "a"}, "the label none of the texts"),
+        ({"source": "STS-B/test"}, "for one its columns of texts"),
         ({"source": "STS-B/train", "columns": ("anchor",)}, "the columns sentence1, sentence2, score; not anchor"),
         ({"source": "STS-B/train", "label": "score"}, "columns beside its label"),
         ({"source": "rows.tsv", "columns": ("text", "label")}, "by other names than dataset_name, .*; not label"),
