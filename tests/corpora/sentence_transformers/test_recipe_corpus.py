@@ -58,8 +58,10 @@ def test_a_folder_here_is_refused_for_the_files_in_it(tmp_path: Path, monkeypatc
     written(tmp_path / "sub", ".jsonl").rename(tmp_path / "sub" / "train.jsonl")
     monkeypatch.setenv("SEMRAY_DATA", str(tmp_path))
     assert len(rows_of("sub")) == len(rows_of("sub/")) == 2
-    monkeypatch.chdir(tmp_path)
-    assert len(rows_of("sub", sample=1)) == 1
+    (tmp_path / "here" / "sub").mkdir(parents=True)
+    (tmp_path / "here" / "sub" / "train.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
+    monkeypatch.chdir(tmp_path / "here")
+    assert len(rows_of("sub", sample=9)) == 2
     written(tmp_path / "sub", ".csv").rename(tmp_path / "sub" / "also.csv")
     monkeypatch.chdir(tmp_path / "sub")
     for source, file in ((".", r"also\.csv, train\.jsonl;"), ("..", r"\.csv, "), ("../sub/..", r"\.csv, ")):
@@ -92,14 +94,14 @@ def test_a_folder_that_changes_is_read_again(source: str, tmp_path: Path, monkey
     from datasets import Dataset, DatasetDict
 
     monkeypatch.chdir(tmp_path)
-    place = tmp_path / source
+    place = tmp_path / ("" if source == "mine" else "sets") / source
     for word in ("fire", "lamp"):
         if source == "mine":
             DatasetDict({"train": Dataset.from_list([{"a": word, "b": "water"}])}).save_to_disk(str(place))
         else:
             place.mkdir(parents=True, exist_ok=True)
             (place / "train.jsonl").write_text(json.dumps({"a": word, "b": "water"}) + "\n")
-        assert rows_of(source, path=tmp_path, label=None).texts["a"] == [word]
+        assert rows_of(source, path=tmp_path / "sets", label=None).texts["a"] == [word]
 
 
 def test_a_data_set_that_is_nowhere_is_said_with_how_to_get_it(
@@ -132,7 +134,10 @@ def test_a_column_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
     }
 
 
-def test_benchmarks_by_name(tmp_path: Path) -> None:
+def test_benchmarks_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever folder of such a name is here."""
+    (tmp_path / "here" / "nli").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "STSBenchmark").mkdir()
     line = "main\tnews\t2012\t1\t2.5\ta cat\tthe dog\n"
     (tmp_path / "STSBenchmark" / "sts-train.csv").write_text(line)
@@ -153,8 +158,9 @@ def test_a_sample_is_chosen_by_texts_and_not_by_order(tmp_path: Path) -> None:
     assert len(up) == 4
     assert up == down
     assert up.texts["a"] not in ([f"{word} one" for word in of] for of in ("abcd", "ghij"))
-    for all_of_them in (10, 11):  # nothing is chosen: the rows stay in their order
-        assert rows_of(tmp_path / "down.tsv", sample=all_of_them) == rows_of(tmp_path / "down.tsv")
+    for all_of_them in (10, 11, None):  # nothing is chosen: the rows stay in their order
+        found = rows_of(tmp_path / "down.tsv", sample=all_of_them)
+        assert found.texts["a"] == [f"{word} one" for word in "jihgfedcba"]
 
 
 def test_the_fingerprint_names_rows_labels_and_guides(tmp_path: Path) -> None:
@@ -354,7 +360,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"source": "rows.tsv"}, "its columns of texts"),
         ({"source": "rows.tsv", "columns": ("a", "a")}, "each column once"),
         ({"source": "rows.tsv", "columns": ("a",), "label": "a"}, "the label none of the texts"),
-        ({"source": "STS-B/test"}, "for one its columns of texts"),
+        ({"source": "STS-B"}, "for one its columns of texts"),
         ({"source": "STS-B/train", "columns": ("anchor",)}, "the columns sentence1, sentence2, score; not anchor"),
         ({"source": "STS-B/train", "label": "score"}, "columns beside its label"),
         ({"source": "rows.tsv", "columns": ("text", "label")}, "by other names than dataset_name, .*; not label"),
