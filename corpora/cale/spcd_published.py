@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from corpora.sources.occurrences import Occurrence
 from corpora.sources.texts import is_text
 from corpora.sources.wordnet import Synset, Wordnet
 from corpora.store.errors import CorpusError, kind_and_first_line
+from corpora.store.places import named_path
 from corpora.store.rows import sha256_of
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def read(source: str) -> dict[str, list[Row]]:
     missing."""
     from datasets import load_dataset, load_from_disk
 
-    folder = Path(source).expanduser()
+    folder = named_path(source)
     try:
         if (folder / "dataset_dict.json").exists():
             splits: Mapping[str, Any] = load_from_disk(str(folder))

@@ -12,6 +12,7 @@ from stat import S_ISREG
 
 from corpora.store.cache import cache_folder, digest_of, key_of
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 
 MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
 LEDGER = ".drivers"  # a ledger has this folder from its first study on
@@ -25,25 +26,25 @@ def fingerprint(watch: Sequence[str]) -> str:
     Files that Python, git and semray keep beside sources are left out. A folder's name and all below it count,
     linked folders too; its place does not.
     """
-    missing = [name for name in watch if not os.path.exists(Path(name).expanduser())]
+    missing = [name for name in watch if not os.path.exists(named_path(name))]
     if missing:
         raise CorpusError(
             f"data.watch: {', '.join(missing)}: no such file or folder in {Path.cwd()}\n"
             "  accepted: files and folders that are there; paths start where semray does"
         )
-    return key_of({"files": [[Path(name).resolve().name, _content(Path(name).expanduser())] for name in watch]})
+    return key_of({"files": [[Path(name).resolve().name, _content(named_path(name))] for name in watch]})
 
 
 def covers(watch: Sequence[str], file: Path) -> bool:
     """Whether a file is one of the watched, or lies below one."""
-    return any(file.resolve().is_relative_to(Path(name).expanduser().resolve()) for name in watch)
+    return any(file.resolve().is_relative_to(named_path(name).resolve()) for name in watch)
 
 
 def git_states(watch: Sequence[str]) -> tuple[str, ...]:
     """The state of every git work tree with watched files: its commit, and which of the files differ from it."""
     by_tree: dict[str, list[str]] = {}
     for name in watch:
-        place = Path(name).expanduser().resolve()
+        place = named_path(name).resolve()
         tree = _git(place if place.is_dir() else place.parent, "rev-parse", "--show-toplevel")
         if tree:
             by_tree.setdefault(tree, []).append(str(place))

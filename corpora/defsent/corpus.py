@@ -20,7 +20,7 @@ from corpora.defsent.tables import read_rows, words_of, write_rows
 from corpora.sources import gcide, wordnet_files
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
-from corpora.store.places import every_line
+from corpora.store.places import every_line, named_path
 
 # Part of every fingerprint: raise it whenever the same sources and settings would give other rows.
 BUILDER = 1
@@ -101,7 +101,7 @@ def _fingerprint(data: DefsentData, rows: str) -> str:
 
 
 def _plain_file(path: str) -> Path:
-    file = Path(path).expanduser()
+    file = named_path(path)
     if not file.is_file():
         raise CorpusError(f"data.plain_text = {path!r}\n  accepted: a text file, one text a line")
     return file

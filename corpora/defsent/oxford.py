@@ -13,7 +13,7 @@ from pathlib import Path
 
 from corpora.defsent.records import Sourced
 from corpora.store.errors import CorpusError
-from corpora.store.places import lines
+from corpora.store.places import lines, named_path
 
 FILES = ("train.txt", "valid.txt", "test.txt")
 COLUMNS = 6
@@ -29,7 +29,7 @@ def locate(path: str | None) -> Path:
             "data.oxford = null\n  accepted with sources: [oxford]: the folder that holds "
             f"{', '.join(FILES)} (Ishiwatari et al. 2019; given out by its authors on request)"
         )
-    folder = Path(path).expanduser()
+    folder = named_path(path)
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise CorpusError(

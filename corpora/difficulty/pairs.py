@@ -8,7 +8,6 @@ Never compare figures across caps: the frozen baseline alone changes from .87 to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge
@@ -20,6 +19,7 @@ from corpora.difficulty.similarity_sets import SETS, YEARS
 from corpora.store.cache import digest_of, key_of
 from corpora.store.errors import CorpusError
 from corpora.store.fields import Length, check_fields, words
+from corpora.store.places import named_path
 
 PairSet = Literal["stsb", "mrpc", "qqp", "paws", "paws_offline", "sickr", "sts12", "sts13", "sts14"]
 GRADED = {name: name in ("stsb", *SETS) for name in get_args(PairSet)}
@@ -227,7 +227,7 @@ def _targets(data: PairData) -> dict[str, Any]:
     """All that decides vectors and targets: the judge, its training data, and how a sentence is encoded."""
     scores = None
     if data.scores_file is not None:
-        path = Path(data.scores_file).expanduser()
+        path = named_path(data.scores_file)
         if not path.is_file():
             raise CorpusError(f"data.scores_file: {path} is missing\n  accepted: a TSV of a, b, score")
         scores = digest_of(path)

@@ -26,6 +26,7 @@ from corpora.san.tables import SetFile, read_sentences, read_set, write_sentence
 from corpora.store.cache import entry, key_of
 from corpora.store.columns import Texts
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 from corpora.store.telling import aloud, counted
 
 
@@ -104,4 +105,4 @@ def _given(name: str, folder: Path, selection: str) -> SetFile:
 
 
 def _folder(given: str) -> Path:
-    return Path(given).expanduser()
+    return named_path(given)

@@ -14,6 +14,7 @@ import yaml
 
 from corpora.san.recipe import Law
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 
 TABLE = Path(__file__).with_name("importance.yaml")
 POS = (
@@ -27,7 +28,7 @@ SPECIAL = CODE["SPECIAL"]
 
 def read_scores(path: str | Path | None = None) -> dict[str, float]:
     """The score of every part of speech; None for the paper's table. CorpusError when one is missing or wrong."""
-    file = Path(path).expanduser() if path else TABLE
+    file = named_path(path) if path else TABLE
     try:
         given = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

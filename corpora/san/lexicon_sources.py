@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from corpora.san import lexicon_file, negation
@@ -22,6 +21,7 @@ from corpora.sources import semcor, semcor_files, spacy_model, wordnet, wordnet_
 from corpora.sources.wordnet import Wordnet
 from corpora.store.cache import key_of
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 
 AUTO, SPACY = "auto", "spacy"
 
@@ -46,7 +46,7 @@ def lexicon(source: str, *, wordnet_at: str | None = None, semcor_at: str | None
     if source == SPACY:
         return Lexicon(by_isolated_word(), read, f"closed lists, {spacy_model.named()}", fingerprint)
     if source != AUTO:
-        file = Path(source).expanduser()
+        file = named_path(source)
         steps = f"{file.name}, closed lists, WordNet"
         return Lexicon(lexicon_file.by_file(file, resolver(wordnet=read)), read, steps, fingerprint)
     files = _semcor(semcor_at)
@@ -62,7 +62,7 @@ def lexicon_fingerprint(source: str, *, wordnet_at: str | None, semcor_at: str |
     if source == SPACY:
         content["spacy"] = spacy_model.named()
     elif source != AUTO:
-        content["file"] = lexicon_file.digest_of(Path(source).expanduser())
+        content["file"] = lexicon_file.digest_of(named_path(source))
     elif (files := _semcor(semcor_at)) is not None:
         content["semcor"] = files.digests()
     return key_of(content)

@@ -17,7 +17,7 @@ from pathlib import Path
 from corpora.sources import semcor, semcor_files, wordnet, wordnet_files
 from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError, first_line
-from corpora.store.places import found, lines, quoted_rows, text_of
+from corpora.store.places import found, lines, named_path, quoted_rows, text_of
 
 HUB = "princeton-nlp/datasets-for-simcse"
 WIKI, NLI = "wiki1m_for_simcse.txt", "nli_for_simcse.csv"
@@ -85,7 +85,7 @@ def _semcor(path: str | None) -> Iterator[str]:
 
 def _file(name: str, path: str | None) -> Path:
     if name not in NAMES:
-        file = Path(name).expanduser()
+        file = named_path(name)
         if file.is_file():
             return file
         raise CorpusError(

@@ -18,7 +18,7 @@ from corpora.sentence_transformers.files import Row, rows_of_file
 from corpora.sources.texts import is_text, keyed
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows, was_saved
-from corpora.store.places import first_of
+from corpora.store.places import first_of, named_path
 from corpora.store.rows import number_of
 
 Labelled = tuple[tuple[str, ...], Any]  # the texts of a row, and its label or None
@@ -111,7 +111,7 @@ def _stamp(name: str, one: TrainingSet, path: str | None) -> tuple[tuple[Path, i
     """Time and size of a source's files, which change with it; none of a benchmark's, or of what the hub has."""
     if one.source in KNOWN:
         return ()
-    place = Path(one.source).expanduser()
+    place = named_path(one.source)
     found = place if place.is_file() or _is_set_here(name, place, path) else _folder_named(place, path)
     below = [] if found is None else [found, *sorted(found.rglob("*"))]
     files = [(file.absolute(), file.stat()) for file in below if file.is_file()]
@@ -189,10 +189,10 @@ def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:
             yield {"anchor": anchor, "positive": positive, "negative": negative}
     elif one.source.endswith(FILES):
         yield from _file(name, one)
-    elif Path(one.source).expanduser().is_file():
+    elif named_path(one.source).is_file():
         raise CorpusError(f"data.datasets.{name}.source = {one.source}\n  accepted: a file as {', '.join(FILES)}")
     else:
-        folder = Path(one.source).expanduser()
+        folder = named_path(one.source)
         asked = HubSet(str(folder), one.split, one.read, one.config)
         rows, remarks = hub_rows(asked, "." if _is_set_here(name, folder, path) else path)
         if rows is None:
@@ -223,7 +223,7 @@ def _is_set_here(name: str, folder: Path, path: str | None) -> bool:
 
 
 def _file(name: str, one: TrainingSet) -> Iterator[Row]:
-    file = Path(one.source).expanduser()
+    file = named_path(one.source)
     try:
         rows = list(rows_of_file(file))
     except CorpusError as error:

@@ -16,7 +16,7 @@ from corpora.sources.texts import words
 from corpora.sources.wordnet_files import nltk_folders
 from corpora.store.cache import cache_folder
 from corpora.store.errors import CorpusError
-from corpora.store.places import roots
+from corpora.store.places import named_path, roots
 
 # The files of each concordance, as ranges: `a01-02` is br-a01 and br-a02.
 CONCORDANCES = {
@@ -104,7 +104,7 @@ def locate(path: str | None = None) -> SemcorFiles:
     """
     for named, origin in ((path, "data.semcor"), (os.environ.get("SEMRAY_SEMCOR"), "SEMRAY_SEMCOR")):
         if named:
-            files = _at(Path(named).expanduser())
+            files = _at(named_path(named))
             if files is None:
                 raise CorpusError(
                     f"corpora: {origin} = {named!r} holds no SemCor\n"

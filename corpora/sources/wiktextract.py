@@ -21,6 +21,7 @@ from typing import Any, TextIO, TypeVar
 from corpora.sources.dictionary import DictionarySense, Word, says_enough
 from corpora.sources.texts import norm, word_set
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 
 VARIABLE = "SEMRAY_WIKTEXTRACT"
 ACCEPTED = "an extract of English Wiktionary as JSON lines (.jsonl or .jsonl.gz), from the wiktextract project"
@@ -37,7 +38,7 @@ def locate(path: str | None = None) -> Path:
     named, origin = (path, "data.wiktextract") if path else (os.environ.get(VARIABLE), f"${VARIABLE}")
     if not named:
         raise CorpusError(f"corpora: data.wiktextract is not set, nor ${VARIABLE}\n  accepted: {ACCEPTED}")
-    place = Path(named).expanduser()
+    place = named_path(named)
     if not place.is_file():
         raise CorpusError(f"corpora: {origin} = {named!r} is no file\n  accepted: {ACCEPTED}")
     return place

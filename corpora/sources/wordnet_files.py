@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 
 POS_FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 FILES = tuple(f"{part}.{pos}" for part in ("data", "index") for pos in POS_FILES.values())
@@ -63,7 +64,7 @@ def locate(path: str | None = None) -> WordnetFiles:
     """
     for named, origin in ((path, "the `wordnet` setting"), (os.environ.get("SEMRAY_WORDNET"), "SEMRAY_WORDNET")):
         if named:
-            found = next((place for place in _inside(Path(named).expanduser()) if _holds_wordnet(place)), None)
+            found = next((place for place in _inside(named_path(named)) if _holds_wordnet(place)), None)
             if found is None:
                 raise CorpusError(
                     f"corpora: {origin} = {named!r} holds no WordNet (no data.noun)\n  to get it: {MENDING}"

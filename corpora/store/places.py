@@ -14,10 +14,15 @@ from corpora.store.rows import number_within
 VARIABLE = "SEMRAY_DATA"
 
 
+def named_path(name: str | Path) -> Path:
+    """The path that a person wrote, with `~` expanded; `~name` of a name that nobody has here stays as it is."""
+    return Path(os.path.expanduser(name))
+
+
 def roots(path: str | None) -> list[tuple[str, Path]]:
     """The folders to search, each with its origin: data.path, then $SEMRAY_DATA."""
     named = (("data.path", path), (f"${VARIABLE}", os.environ.get(VARIABLE)))
-    return [(origin, Path(root).expanduser()) for origin, root in named if root]
+    return [(origin, named_path(root)) for origin, root in named if root]
 
 
 def first_of(
@@ -61,7 +66,7 @@ def named_file(path: str | None, *, setting: str, variable: str, file: str, mend
     """
     for named, origin in ((path, setting), (os.environ.get(variable), f"${variable}")):
         if named:
-            place = Path(named).expanduser()
+            place = named_path(named)
             place = place / file if place.is_dir() else place
             if not place.is_file():
                 raise CorpusError(f"corpora: {origin} = {named!r} holds no {file}\n  to get it: {mending}")

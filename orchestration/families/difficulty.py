@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.difficulty.pairs import GRADED, STANDIN, PairData, load_task, measured_on, seen_by_judge, set_named
 from corpora.store.json_text import json_text
+from corpora.store.places import named_path
 from corpora.store.telling import Tell, unheard
 from evaluators.tasks import suite
 from evaluators.tasks.pair_similarity import FIGURES, ISOLATING, PREDICTIONS, tasks
@@ -230,7 +231,7 @@ def check_scores(data: PairData, tasks: Sequence[PairTask]) -> None:
 
     if data.scores_file is None:
         return
-    judge = ScoresFile(Path(data.scores_file).expanduser(), data.judge_saw)
+    judge = ScoresFile(named_path(data.scores_file), data.judge_saw)
     for task in tasks:
         for part in (task.train, task.evaluation):
             judge.score(part.a, part.b)

@@ -18,6 +18,7 @@ from corpora.difficulty.pairs import STANDIN, PairData, standin_pairs
 from corpora.difficulty.rows import PairTask, pair_sha256
 from corpora.store.cache import digest_of, entry, key_of
 from corpora.store.errors import CorpusError
+from corpora.store.places import named_path
 from corpora.store.rows import number_within
 from corpora.store.telling import Tell, unheard
 from trainers.difficulty.fingerprint import check_cross_encoder
@@ -173,7 +174,7 @@ def judge_of(data: PairData, *, encoder: SentenceEncoder, resolve: Callable[[str
         return None
     if data.judge == "scores_file":
         assert data.scores_file is not None
-        return ScoresFile(Path(data.scores_file).expanduser(), data.judge_saw)
+        return ScoresFile(named_path(data.scores_file), data.judge_saw)
     if data.judge == STANDIN:
         from trainers.difficulty.judge_standin import TokenMatchStandin
 

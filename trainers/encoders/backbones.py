@@ -16,6 +16,7 @@ from typing import Any
 
 from corpora.store.cache import digest_of
 from corpora.store.errors import first_line
+from corpora.store.places import named_path
 from trainers.errors import TrainerError
 
 CONFIGURATION = (
@@ -64,8 +65,8 @@ def resolve_backbone(name: str, *, fetch: bool = True) -> Path:
     fetch: whether the hub may be asked. Raises BackboneError if no place has it. Only safetensors weights count,
     and code that comes with a model is never run.
     """
-    if _meant_as_path(name) and not Path(name).expanduser().exists():
-        raise BackboneError(f"backbones: {name}: no such folder{_near(Path(name).expanduser())}")
+    if _meant_as_path(name) and not named_path(name).exists():
+        raise BackboneError(f"backbones: {name}: no such folder{_near(named_path(name))}")
     tried: list[str] = []
     here = (_path, _declared_folder, _hub_cache, _package)
     for place in (*here, _hub) if fetch else here:
@@ -251,7 +252,7 @@ def _meant(name: str) -> str:
 
 
 def _path(name: str) -> tuple[Path | None, str]:
-    return _checked(Path(name).expanduser(), "as a path")
+    return _checked(named_path(name), "as a path")
 
 
 def _declared_folder(name: str) -> tuple[Path | None, str]:
@@ -266,7 +267,7 @@ def _declared_folder(name: str) -> tuple[Path | None, str]:
 def _shelf() -> Path | None:
     """The folder that $SEMRAY_BACKBONES names; None if it is not set."""
     named = os.environ.get("SEMRAY_BACKBONES")
-    return Path(named).expanduser() if named else None
+    return named_path(named) if named else None
 
 
 def _on_shelf(name: str) -> list[Path]:
@@ -335,7 +336,7 @@ def _hub(name: str) -> tuple[Path | None, str]:
 
 def folder_of(name: str) -> Path | None:
     """The folder that a name stands for, usable or not: a path, or one under $SEMRAY_BACKBONES."""
-    places = [Path(name).expanduser(), *_on_shelf(name)]
+    places = [named_path(name), *_on_shelf(name)]
     return next((place.absolute() for place in places if place.is_dir()), None)
 
 

@@ -24,6 +24,7 @@ from corpora.san.importance import SPECIAL
 from corpora.san.lexicon import Resolve, tags_of
 from corpora.san.mask_predict import Batch, TaggedTokens, ends_marked
 from corpora.store.cache import key_of
+from corpora.store.places import named_path
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
 from trainers.encoders.tokens import tokenizer_in
@@ -236,7 +237,7 @@ def head_of(model: Any) -> Any:
 
 def named(name: str, precision: Precision) -> str:
     """The generator's name for reports: the model's name or folder, and its precision."""
-    folder = Path(name).expanduser()
+    folder = named_path(name)
     return f"masked language model {folder.resolve().name if folder.is_dir() else name} in {precision}"
 
 

@@ -113,8 +113,8 @@ def test_a_file_among_the_reports_counts_by_its_name_and_grows_with_none(place: 
 
 
 def test_what_is_not_there_is_said(place: Path) -> None:
-    with pytest.raises(CorpusError, match=r"data.watch: no.py, nor: no such file or folder in") as said:
-        fingerprint(["no.py", "train.py", "nor"])
+    with pytest.raises(CorpusError, match=r"data.watch: no.py, ~nobody/nor: no such file or folder in") as said:
+        fingerprint(["no.py", "train.py", "~nobody/nor"])
     assert str(place) in str(said.value)
 
 

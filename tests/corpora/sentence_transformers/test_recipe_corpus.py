@@ -346,7 +346,9 @@ def test_a_file_of_another_encoding_is_said(encoding: str, suffix: str, tmp_path
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"data\.datasets\.one\.source = .*none\.csv: no such file, seen from /"):
-        rows_of(tmp_path / "none.csv")
+        rows_of(tmp_path / "none.csv", path="~nobody/data")
+    with pytest.raises(CorpusError, match=r"one\.source = ~nobody/none\.csv: no such file, seen from /"):
+        rows_of("~nobody/none.csv")
     (tmp_path / "rows.txt").touch()
     with pytest.raises(
         CorpusError, match=r"source = .*rows\.txt\n  accepted: a file as \.csv, \.tsv, \.jsonl, \."
