@@ -23,6 +23,7 @@ from orchestration.lanes.lane import LaneState, Lease, execute
 from orchestration.lanes.pooled.slots import start
 from orchestration.ledger.away import StoreAway
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LedgerError
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run, RunsFailed, Scored, Trained
 from tests.finished_study import make_run
@@ -170,7 +171,10 @@ def test_a_lane_keeps_models_where_they_are_asked_for(tmp_path: Path, models: bo
 
 
 def test_what_was_trained_at_once_shares_its_cost() -> None:
-    """Two runs at once, then one alone, each scored; then two more at once, whose training is their own."""
+    """Two runs at once, then one alone, each scored; then two more at once, whose training is their own.
+
+    Last, one that was trained alone comes between two that were trained at once.
+    """
     run = make_run("B1", 0)
     spent = iter(
         [
@@ -180,6 +184,7 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
             {"seconds": 1.0},
             {"seconds": 10.0},
             {"seconds": 0.5},
+            *({"seconds": seconds} for seconds in (8.0, 3.0, 0.5)),
         ]
     )
 
@@ -189,7 +194,8 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
 
     together, alone, score = Trained(run=run, share=0.5), Trained(run=run), Scored(run=run, task="t2d", scores=[])
     found = metered(
-        iter([together, score, together, score, alone, score, together, together]), Counter("cpu", "fp32")
+        iter([together, score, together, score, alone, score, together, together, together, alone, together]),
+        Counter("cpu", "fp32"),
     )
     assert [one.cost for one in found] == [
         {"seconds": 3.0, "flops": 4.0, "flops_per_second": 2.0},
@@ -200,6 +206,7 @@ def test_what_was_trained_at_once_shares_its_cost() -> None:
         {"seconds": 1.0},
         {"seconds": 5.0},
         {"seconds": 5.5},
+        *({"seconds": seconds} for seconds in (4.0, 3.0, 4.5)),
     ]
 
 
@@ -236,7 +243,7 @@ def write_model(folder: Path) -> None:
     ("raises", "said"),
     [
         (None, None),
-        (lambda run: RunsFailed({run.id: RuntimeError("of its own")}), "RuntimeError: of its own"),
+        (lambda run: RunsFailed({run.id: ValueError("of its own")}), "ValueError: of its own"),
         (lambda run: RuntimeError("of all"), "RuntimeError: of all"),
     ],
 )
@@ -275,6 +282,8 @@ def test_of_models_that_are_all_damaged_each_is_told_by_itself(tmp_path: Path) -
     for run in runs:
         finish(ledger, run, save_model=write_model)
         (tmp_path / run.id / "model/weights").write_bytes(b"other")
+    with pytest.raises(LedgerError, match=f"^.*{runs[0].id}/model/weights: it is not as the run wrote it"):
+        with_models(Job(runs=(runs[0],)), ledger)  # a run alone is told as it is, not as one of several
     both = met(lambda: with_models(Job(runs=tuple(runs)), ledger))
     for run, told in ((runs[0], met(lambda: with_models(Job(runs=(runs[0],)), ledger))), (runs[1], both)):
         assert f"{run.id}/model/weights: it is not as the run wrote it" in told.of(run.id).message
