@@ -124,8 +124,11 @@ def runs_that_fit(share: RunShare) -> int:
 
     free = ray.cluster_resources()
     room = free.get("CPU", 0) // share.cpus
-    if share.gpus:
-        room = min(room, math.floor(free.get("GPU", 0) / share.gpus + 1e-6))
+    gpus = free.get("GPU", 0)
+    if 0 < share.gpus < 1:  # Ray splits no share between GPUs
+        room = min(room, gpus // 1 * math.floor(1 / share.gpus + 1e-6))
+    elif share.gpus:
+        room = min(room, gpus // share.gpus)
     if share.memory:
         room = min(room, free.get("memory", 0) // share.memory)
     return int(room)

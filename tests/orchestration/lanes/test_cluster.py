@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.lanes.cluster import connected, private_token
+from orchestration.lanes.cluster import RunShare, connected, private_token, runs_that_fit
 from orchestration.study.errors import StudyError
 
 
@@ -47,3 +47,27 @@ def test_of_several_that_make_one_all_get_the_same() -> None:
         thread.join()
     assert len(set(found)) == 1
     assert len(found[0]) == 64
+
+
+@pytest.mark.parametrize(
+    ("share", "fit"),
+    [
+        (RunShare(cpus=1), 15),
+        (RunShare(cpus=2), 7),
+        (RunShare(cpus=1, gpus=1.0), 3),
+        (RunShare(cpus=1, gpus=0.4), 6),  # two on each GPU: Ray splits no share
+        (RunShare(cpus=1, gpus=0.1), 15),
+        (RunShare(cpus=1, gpus=1 / 3), 9),
+        (RunShare(cpus=2, gpus=2.0), 1),
+        (RunShare(cpus=2, gpus=4.0), 0),
+        (RunShare(cpus=1, memory=10), 10),
+        (RunShare(cpus=16), 0),
+    ],
+)
+def test_as_many_runs_fit_as_the_scarcest_part_allows(
+    share: RunShare, fit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 15.0, "GPU": 3.0, "memory": 109.0})
+    assert runs_that_fit(share) == fit

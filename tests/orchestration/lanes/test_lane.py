@@ -277,6 +277,19 @@ def test_a_damaged_model_fails_its_own_run_alone(
     assert said is None or (other.message, other.final) == (said, False)
 
 
+@pytest.mark.parametrize(("trained", "said"), [(True, None), (False, "the job ended without all results of")])
+def test_a_job_owes_the_training_of_a_run_unless_its_model_is_there(
+    tmp_path: Path, trained: bool, said: str | None
+) -> None:
+    ledger, run = Ledger(tmp_path), replace(make_run("B1", 0), tasks={})
+    if trained:
+        finish(ledger, run, save_model=write_model)
+    job = Job(runs=(replace(run, tasks={"t": "rows"}),))
+    lane = lane_here(lambda job, world: iter([Scored(run=job.runs[0], task="t", scores=[])]), ledger.url)
+    problem = lane.work(Lease(job=job, attempts={run.id: ledger.lease(run.id)})).problem
+    assert (problem and problem.message) == (said and f"RuntimeError: {said} {run.id}")
+
+
 def test_of_models_that_are_all_damaged_each_is_told_by_itself(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path), [make_run("B1", seed) for seed in range(2)]
     for run in runs:
