@@ -126,7 +126,7 @@ def runs_that_fit(share: RunShare) -> int:
     room = free.get("CPU", 0) // share.cpus
     gpus = free.get("GPU", 0)
     if 0 < share.gpus < 1:  # Ray splits no share between GPUs
-        room = min(room, gpus // 1 * math.floor(1 / share.gpus + 1e-6))
+        room = min(room, gpus * math.floor(1 / share.gpus + 1e-6))
     elif share.gpus:
         room = min(room, gpus // share.gpus)
     if share.memory:
