@@ -67,6 +67,13 @@ def at_least_one(text: str) -> int:
     return number
 
 
+def a_port(text: str) -> int:
+    accepted = "a port, from 1 to 65535"
+    if not text.isdecimal() or not 1 <= (number := _read(int, text, accepted)) <= 65535:
+        raise refused(text, accepted)
+    return number
+
+
 def a_number(text: str) -> float:
     return _read(float, text, "a number")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -66,8 +65,9 @@ def _end_on_signals() -> Callable[[], None]:
 
 
 def _free_port() -> int:
+    from orchestration.tracking.ui import taken
+
     for port in PORTS:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) != 0:
-                return port
+        if not taken(port):
+            return port
     raise StudyError(f"ports {PORTS.start} to {PORTS.stop - 1} are taken\n  accepted: a free one, as --port 5100")

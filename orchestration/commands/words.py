@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestration.commands import judge_options, own
-from orchestration.commands.accepted import a_figure, a_path, a_place, a_price, at_least_one
+from orchestration.commands.accepted import a_figure, a_path, a_place, a_port, a_price, at_least_one
 from orchestration.families.registry import COMMANDS, WITH_HEADROOM
 from orchestration.ledger.place import usual_place
 
@@ -184,7 +184,7 @@ def _add_read(words: CommandGroup) -> None:
         "ui", "open MLflow's pages of the study: a server on this machine alone, until Ctrl-C", json=False
     )
     _track(ui)
-    ui.add_argument("--port", type=at_least_one, help="default: the first free one from 5000 on")
+    ui.add_argument("--port", type=a_port, help="default: the first free one from 5000 on")
 
 
 def _add_hand_on(words: CommandGroup) -> None:

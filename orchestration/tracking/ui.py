@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +17,7 @@ from orchestration.study.names import typed
 from orchestration.tracking import pages
 from orchestration.tracking.reaching import mlflow_settled, outside_errors, reason, refuse_unwritable, shown
 
+LOOPBACK = "127.0.0.1"
 START_SECONDS = 120.0
 SERVER = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
@@ -44,14 +45,23 @@ def experiment_page(uri: str, study: str, base: str) -> str:
     return f"{base.rstrip('/')}/{pages.experiment(found.experiment_id, viewed=viewed)}"
 
 
+def taken(port: int) -> bool:
+    """Whether some program of this machine listens on the port."""
+    with socket.socket() as one:
+        return one.connect_ex((LOOPBACK, port)) == 0
+
+
 @contextmanager
 def server(uri: str, port: int, begun: Callable[[], None] = lambda: None) -> Iterator[str]:
     """Run an MLflow server on loopback within the block; yields its address once it answers.
 
-    begun: called once the server is certain to end with the block. StudyError if it ends or does not answer.
+    begun: called once the server is certain to end with the block. StudyError if it ends or does not answer, and
+    for a taken port, on which another server would answer for this one.
     """
+    if taken(port):
+        raise StudyError(f"mlflow: port {port} is taken\n  accepted: a free one, as `--port 5100`")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command += ["--host", LOOPBACK, "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
         command,
         env={**os.environ, **SERVER},
@@ -59,7 +69,7 @@ def server(uri: str, port: int, begun: Callable[[], None] = lambda: None) -> Ite
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for the command, which then ends the server
     )
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://{LOOPBACK}:{port}"
     try:
         begun()
         _until_it_answers(process, address)
@@ -86,9 +96,9 @@ def _until_it_answers(process: subprocess.Popen[bytes], address: str) -> None:
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=2):
                 return
-        except (urllib.error.URLError, OSError):
+        except OSError:
             time.sleep(0.2)
     raise StudyError(
-        f"mlflow: no server answers at {address}\n  accepted: a free port, as `--port 5001`, and a database that "
+        f"mlflow: no server answers at {address}\n  accepted: a free port, as `--port 5100`, and a database that "
         "this MLflow reads"
     )

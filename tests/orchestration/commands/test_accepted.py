@@ -22,6 +22,8 @@ from orchestration.commands.cli import main
         ("run first --lanes 0", "--lanes 0\n  accepted: a whole number of at least 1\n"),
         (f"run first --lanes {'9' * 5000}", "9\n  accepted: a whole number of at least 1\n"),
         (f"reproducible first B1 --seed {'9' * 400}", "9\n  accepted: a whole number\n"),
+        ("ui first --port 0", "--port 0\n  accepted: a port, from 1 to 65535\n"),
+        ("ui first --port 65536", "--port 65536\n  accepted: a port, from 1 to 65535\n"),
         ("plan first --price 0", "--price 0\n  accepted: a number above 0, the price of an hour\n"),
         ("check-claim 76,25 77.05", "CONTROL 76,25\n  accepted: a number such as 76.25 or .7625\n"),
         ("check-claim 76.25 nan", "TREATMENT nan\n  accepted: a number such as 76.25 or .7625\n"),

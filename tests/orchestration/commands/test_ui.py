@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from orchestration.commands import ui
+from orchestration.commands.cli import main
 from orchestration.commands.terminal import DONE
+from orchestration.tracking.ui import taken
 from tests.searching import RATES
 from tests.waiting import until
 
@@ -43,3 +47,23 @@ def test_its_server_ends_with_it(tmp_path: Path, asked: signal.Signals) -> None:
     assert command.wait(timeout=60) == DONE
     with pytest.raises(ProcessLookupError):
         os.kill(int(noted.read_text()), 0)
+
+
+def test_a_port_on_which_another_program_answers_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another MLflow would show its own study at the address of this one."""
+    from mlflow import MlflowClient
+
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    (tmp_path / "rates.yaml").write_text(RATES)
+    MlflowClient(tracking_uri=uri).create_experiment("rates")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        words = ["ui", str(tmp_path / "rates.yaml"), "--ledger", str(tmp_path / "ledger"), "--mlflow", uri]
+        assert main([*words, "--port", str(port)]) == 2
+        assert f"port {port} is taken" in capsys.readouterr().err
+        monkeypatch.setattr(ui, "PORTS", range(port, port + 1))
+        assert main(words) == 2
+        assert f"ports {port} to {port} are taken" in capsys.readouterr().err
+    assert not taken(port)
