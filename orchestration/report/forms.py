@@ -163,7 +163,7 @@ def write(
     report are replaced atomically, one by one. An overview too tall for a PNG is only in the page.
     """
     from orchestration.report import plots
-    from orchestration.report.html import html
+    from orchestration.report.html import OVERVIEWS, html
 
     with written_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def write(
     chosen = (name for name in drawn if (each_png if name.startswith("seeds-") else not drawn[name].tall))
     pictures = {f"{name}.png": drawn[name].png for name in chosen}
     with written_to(folder):
-        for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in drawn)):
+        for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in OVERVIEWS)):
             if left.name not in pictures:  # of an earlier report with other plots
                 left.unlink(missing_ok=True)
         for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():

@@ -616,6 +616,9 @@ def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith(".png"))
     forms.write(findings, page.parent, each_png=True)
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == first
+    runs = tuple(replace(run, status="missing", curve=(), metrics={}) for run in findings.runs)
+    forms.write(replace(findings, findings=(), runs=runs), page.parent)
+    assert not list(page.parent.glob("*.png"))  # one of before would be taken for one of this report
 
 
 def test_a_picture_too_tall_for_a_file_is_in_the_page_alone(
