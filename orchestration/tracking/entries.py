@@ -19,6 +19,7 @@ from evaluators.significance.decision import Word
 from orchestration.report import drawing, plots
 from orchestration.report.forms import markdown, report_json
 from orchestration.report.html import html
+from orchestration.report.markup import marked_down
 from orchestration.report.tables import anchor, arm_cells, claim_cells, claim_head, difference, known
 from orchestration.study.run import canonical
 from orchestration.tracking.pages import PLACE
@@ -82,7 +83,7 @@ class Planned:
     """An entry that is not built yet."""
 
     key: str
-    kind: str  # "study", "run" or "comparison"
+    kind: str  # "study", "run" or "comparison"; "search" or "trial"
     digest: str
     build: Callable[[], Entry]
 
@@ -197,7 +198,9 @@ def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> E
     }
     name = f"{row.arm} {'untrained' if row.seed is None else f'seed {row.seed}'}"
     if row.status == "failed":
-        return Entry(name=name, status="FAILED", tags={**tags, "problem": row.problem}, note=row.problem)
+        return Entry(
+            name=name, status="FAILED", tags={**tags, "problem": row.problem}, note=marked_down(row.problem)
+        )
     record = ledger.record_of(row.entries)
     figures = {metric_name(metric): score.value for metric, score in record.metrics.items()}
     figures |= {f"seconds/{metric_name(part)}": value for part, value in record.seconds.items()}
@@ -263,7 +266,7 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
             "study": findings.study,
             "family": findings.family,
         },
-        note=f"**{verdict.words}**\n\n{verdict.sentence}",
+        note=f"**{marked_down(verdict.words)}**\n\n{marked_down(verdict.sentence)}",
         pictures=("forest.png",),
         compares=(metric_name(verdict.metric), _compared(findings, finding)) if verdict.per_seed else None,
         points=[("delta", delta, steps[int(seed)]) for seed, *_, delta in seeds],
@@ -302,10 +305,10 @@ def _study_entry(findings: Findings, links: Mapping[str, str]) -> Entry:
     if len(note) > LONGEST_NOTE:
         note = note[:LONGEST_NOTE].rsplit("\n", 1)[0] + "\n\nCut here; all of it is in report.html."
     head, *rows = arm_cells(findings)
-    done = [row for row in findings.runs if row.began is not None]
+    ends = [row.began + (row.seconds or 0.0) for row in findings.runs if row.began is not None]
     return Entry(
         name=findings.study,
-        ended=max((row.began + (row.seconds or 0.0) for row in done if row.began is not None), default=None),
+        ended=max(ends, default=None),
         status="FAILED" if states["failed"] else "RUNNING" if states["missing"] else "FINISHED",
         tags={
             "study": findings.study,

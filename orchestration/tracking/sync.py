@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from corpora.store.cache import cache_folder
+from orchestration.report.markup import marked_down
 from orchestration.study.names import cut
 from orchestration.tracking import pages
 from orchestration.tracking.entries import (
@@ -201,7 +202,7 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
             place = (database.parent / "mlartifacts" / tree.experiment).as_uri()
         made = client.create_experiment(tree.experiment, artifact_location=place)
         table = f"\n\n[Verdicts and claimed metrics]({pages.experiment(made)})" if tree.view else ""
-        client.set_experiment_tag(made, NOTE, tree.note + table)
+        client.set_experiment_tag(made, NOTE, marked_down(tree.note) + table)
         return made
     if found.lifecycle_stage != "active":
         raise MlflowException(

@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from scipy import stats
 
 from orchestration.ledger.ledger import Ledger
@@ -909,8 +910,8 @@ def test_a_sync_that_does_not_end_is_not_waited_for(
 def test_odd_names_are_tracked_as_they_are(uri: str, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
-    arms, claims = ["B1 {lr 1e-3}", "it's; drop -- /../", "日" * 100], ["H 1", "H-1", "c" * 100]
-    plan, ledger, findings = finished(write_study(tmp_path / "odd's study.yaml", "Is it?", arms, claims))
+    arms, claims = ["*B1* {lr 1e-3}", "it's; drop -- /../", "<b>" + "日" * 97], ["H 1", "H-1", "c" * 100]
+    plan, ledger, findings = finished(write_study(tmp_path / "odd's study.yaml", "Is *it* <b>?", arms, claims))
     assert sync(findings, ledger, uri).problem == ""
     assert sync(findings, ledger, uri).updated == 0
     client = MlflowClient(tracking_uri=uri)
@@ -921,3 +922,21 @@ def test_odd_names_are_tracked_as_they_are(uri: str, tmp_path: Path) -> None:
     assert {run.data.tags.get("arm") for run in runs} == {*arms, None}
     assert len(runs) == 1 + len(findings.runs) + len(claims)
     assert all(len(run.info.run_name) <= 250 for run in runs)
+    assert _read(experiment.tags["mlflow.note.content"])[0] == "Is *it* <b>?"
+    told = {
+        run.data.tags["claim"]: _read(run.data.tags["mlflow.note.content"])
+        for run in runs
+        if "claim" in run.data.tags
+    }
+    for verdict in (finding.verdict for finding in findings.findings):
+        assert told[verdict.claim][:2] == [verdict.words, verdict.sentence]
+    row = replace(findings.runs[0], status="failed", problem="KeyError: '__init__' of <b>")
+    (failed, *_) = planned(replace(findings, runs=(row,)), ledger)
+    assert _read(failed.build().note) == [row.problem]
+
+
+def _read(note: str) -> list[str]:
+    """The paragraphs of a note as MLflow's page shows them, without emphasis."""
+    tokens = MarkdownIt("commonmark", {"html": True}).parse(note)
+    texts = [[part for part in token.children or [] if part.type.startswith("text")] for token in tokens]
+    return ["".join(part.content for part in parts) for parts in texts if parts]
