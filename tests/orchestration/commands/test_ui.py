@@ -14,9 +14,10 @@ import pytest
 from orchestration.commands import ui
 from orchestration.commands.cli import main
 from orchestration.commands.terminal import DONE
-from orchestration.tracking.ui import taken
+from orchestration.study.errors import StudyError
+from orchestration.tracking.ui import server, taken
 from tests.searching import RATES
-from tests.waiting import until
+from tests.waiting import free_port, until
 
 # The command itself, with a server that starts for ever and a study that MLflow would know.
 COMMAND = """
@@ -67,3 +68,10 @@ def test_a_port_on_which_another_program_answers_is_refused(
         assert main(words) == 2
         assert f"ports {port} to {port} are taken" in capsys.readouterr().err
     assert not taken(port)
+
+
+def test_a_server_that_ends_at_once_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    starting = server(f"sqlite:///{tmp_path}/mlflow.db", free_port())
+    with pytest.raises(StudyError, match="no server answers at http"), starting:
+        raise AssertionError

@@ -66,6 +66,10 @@ def test_a_point_that_failed_and_was_tried_again_is_told_as_it_is_now(tmp_path: 
     assert [(one.step, one.value) for one in means] == [(1, 0.5), (2, pytest.approx(0.6)), (3, pytest.approx(0.5))]
     told = {"points": 2, "runs_spent": 5, "best_point": 1, f"best/{objective}": 0.5, "best/sd": 0.2}
     assert {name: search.data.metrics[name] for name in told} == pytest.approx(told)
+    space = {f"space/{dimension.name}": dimension.words for dimension in chosen.space}
+    assert list(space) == ["space/temperature", "space/hn_margin"]
+    told = {"arm": "B1", "backbone": "tiny", "seeds": "100 101 102", "objective": f"{objective} (max)", **space}
+    assert told.items() <= search.data.params.items()
     files = Path(client.download_artifacts(search.info.run_id, ""))
     table = json.loads((files / "points.json").read_text())
     assert table["columns"] == ["point", objective, "sd", "seeds", "failed", "stopped", "temperature", "hn_margin"]

@@ -36,6 +36,7 @@ from orchestration.tracking.entries import Entry, Planned, metric_name, planned,
 from orchestration.tracking.model import model_files
 from orchestration.tracking.reaching import database_of, default_uri, reason, shown
 from orchestration.tracking.sync import SyncReport, Tree, mirror, sync
+from orchestration.tracking.ui import experiment_page
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import ARMS, CLAIMS, METRICS, RECALL, fill, findings_of, make_results, make_run
 from tests.named_study import finished, write_study
@@ -186,6 +187,7 @@ def test_what_mlflow_shows(study: tuple[Ledger, Findings], uri: str) -> None:
     assert run.data.params["seed"] == "3"
     (dataset,) = run.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("concept corpus", findings.corpus_fingerprint)
+    assert json.loads(dataset.dataset.source) == findings.data
     assert {tag.key: tag.value for tag in dataset.tags} == {"mlflow.data.context": "training"}
     (untrained,) = search(uri, "tags.arm = 'B0'")
     assert (untrained.info.run_name, untrained.data.params["seed"]) == ("B0 untrained", "none")
@@ -251,6 +253,8 @@ def test_a_comparison_leads_to_its_runs_and_items(study: tuple[Ledger, Findings]
         r"\[t2d/recall_at_10 of its 9 runs\]\(#/metric\?([^)]*)\)", one.data.tags["mlflow.note.content"]
     )
     assert link is not None
+    picture = f"![forest.png](get-artifact?path=forest.png&run_uuid={one.info.run_id})"
+    assert picture in one.data.tags["mlflow.note.content"]
     asked = parse_qs(link[1])
     assert json.loads(asked["metric"][0]) == "t2d/recall_at_10"
     assert json.loads(asked["experiments"][0]) == [one.info.experiment_id]
@@ -562,7 +566,102 @@ def test_a_claim_that_is_edited_or_removed_is_put_aside(uri: str, tmp_path: Path
     }
     assert live == {("H1", ""), ("H3b", "0.001")}
     assert len(found) == 4
+    aside = [run for run in found if run.data.tags["verdict"] == "superseded"]
+    assert all(run.info.run_name.endswith(" (superseded)") for run in aside)
+    by_place = sorted(search(uri), key=lambda run: run.data.tags["semray.place"])
+    assert {run.info.run_id for run in by_place[-2:]} == {run.info.run_id for run in aside}  # below all runs
     assert sync(edited, ledger, uri).updated == 0
+
+
+def test_a_study_of_more_runs_than_a_page_is_read_whole(
+    small: tuple[Ledger, Findings], uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    (parent,) = of_kind(uri, "study")
+    client(uri).delete_tag(parent.info.run_id, "semray.digest")
+    before, api = points(uri), type(client(uri))
+    search_runs = api.search_runs
+    monkeypatch.setattr(api, "search_runs", lambda *asked, **how: search_runs(*asked, **{**how, "max_results": 5}))
+    done = sync(findings, ledger, uri)
+    assert (done.problem, done.new, done.unchanged) == ("", 1, 11)
+    assert points(uri) == before
+
+
+def test_a_run_of_any_size_is_written_whole(uri: str) -> None:
+    """MLflow takes 1,000 points, 100 parameters and 100 tags at a time."""
+    entry = Entry(
+        name="large",
+        points=[("loss", 1.0 / step, step) for step in range(1, 1701)],
+        latest={f"figure {k}": float(k) for k in range(150)},
+        params={f"setting {k}": str(k) for k in range(250)},
+        tags={**{f"tag {k}": str(k) for k in range(250)}, "problem": "a \x1b[31mred\nline"},
+        status="FAILED",
+    )
+    large = Planned(key="run/large", kind="run", digest="x", build=lambda: entry)
+    assert mirror(Tree(experiment=STUDY, note="", parent=lambda links: large, children=list), uri).problem == ""
+    (run,) = of_kind(uri, "run")
+    assert run.info.status == "FAILED"
+    loss = client(uri).get_metric_history(run.info.run_id, "loss")
+    assert sorted((point.step, point.value) for point in loss) == [(step, 1.0 / step) for step in range(1, 1701)]
+    assert {**run.data.metrics, "loss": 0} == {**entry.latest, "loss": 0}
+    assert run.data.params == entry.params
+    assert {**entry.tags, "problem": "a \\x1b[31mred\nline"}.items() <= run.data.tags.items()
+
+
+def test_an_experiment_that_was_deleted_is_said(small: tuple[Ledger, Findings], uri: str) -> None:
+    ledger, findings = small
+    sync(replace(findings, findings=(), runs=()), ledger, uri)
+    client(uri).delete_experiment(client(uri).get_experiment_by_name(STUDY).experiment_id)
+    problem = f"the experiment {STUDY} was deleted there; restore it or delete it for good"
+    assert sync(findings, ledger, uri).problem == problem
+
+
+def test_the_page_of_a_study_is_found_by_its_name(mirrored: str, uri: str) -> None:
+    number = client(mirrored).get_experiment_by_name(STUDY).experiment_id
+    table = f"#/experiments/{number}/runs?viewStateShareKey=semray&compareRunsMode=TABLE"
+    assert experiment_page(mirrored, STUDY, "http://host/") == f"http://host/{table}"
+    number = client(uri).create_experiment("searched")  # a search alone has no verdicts to show
+    assert experiment_page(uri, "searched", "") == f"/#/experiments/{number}"
+    with pytest.raises(StudyError, match="no experiment other\n  accepted: one that `semray sync other`"):
+        experiment_page(uri, "other", "")
+    with pytest.raises(StudyError, match="no plain file\n  accepted: a server that answers, or a database"):
+        experiment_page(f"sqlite:///{Path(__file__).parent}", STUDY, "")
+
+
+def test_the_note_of_a_study_has_room_and_a_picture_of_its_claims(small: tuple[Ledger, Findings]) -> None:
+    """MLflow cuts a tag at 8,000 letters, wherever that is."""
+    _, findings = small
+    whole = planned_study(findings, {}).build()
+    assert (whole.pictures, "forest.png" in whole.files, "claims.json" in whole.tables) == (
+        ("forest.png",),
+        True,
+        True,
+    )
+    bare = planned_study(replace(findings, findings=(), notes=[f"note {k}" for k in range(2000)]), {}).build()
+    assert (bare.pictures, "forest.png" in bare.files, "claims.json" in bare.tables) == ((), False, False)
+    kept, _, words = bare.note.rpartition("\n\n")
+    assert words == "Cut here; all of it is in report.html."
+    assert re.fullmatch(r"- note \d+", kept.splitlines()[-1])
+    assert 7300 < len(kept) <= 7400
+    assert "Cut here" not in whole.note
+
+
+def test_a_comparison_tells_what_its_design_knows(small: tuple[Ledger, Findings]) -> None:
+    """The last of the e-values; without seeds no agreement of them, and without pairs no plot or link."""
+    ledger, findings = small
+    (first,) = findings.findings
+    others: dict[str, Any] = {"e_values": (1.0, 30.0, 2.5), "n_seeds": 0, "per_seed": ()}
+
+    def told(**changes: Any) -> Entry:
+        finding = replace(first, verdict=replace(first.verdict, **changes))
+        return planned(replace(findings, findings=(finding,)), ledger)[-1].build()
+
+    known, unknown = told(), told(**others)
+    assert (known.latest["sign_agreement"], known.compares is None, "seeds.png" in known.files) == (1, False, True)
+    assert np.isnan(known.latest["e_value"])
+    assert unknown.latest["e_value"] == 2.5
+    assert (unknown.compares, unknown.points, "seeds.png" in unknown.files) == (None, [], False)
 
 
 def test_a_search_of_a_study_leaves_its_comparisons_alone(small: tuple[Ledger, Findings], uri: str) -> None:
@@ -701,6 +800,19 @@ def test_an_address_within_a_sentence_ends_with_its_word() -> None:
     assert reason(ValueError(said), "http://host") == "no way to http://proxy:1 from me@here"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("first\nsecond"), "first"),
+        (ValueError(), "ValueError"),
+        (ValueError("x" * 300), "x" * 200),
+        (ConnectionRefusedError("[Errno 111]"), "the server does not answer"),
+    ],
+)
+def test_a_reason_is_one_line(error: Exception, told: str) -> None:
+    assert reason(error, "http://host") == told
+
+
 def test_default_uri(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert default_uri(str(tmp_path / "ledger")) == f"sqlite:///{tmp_path}/mlflow.db"
@@ -733,6 +845,12 @@ def test_the_database_lies_beside_the_ledger_whatever_its_folder_is_called(
     assert [path for path in tmp_path.rglob("*") if not path.is_relative_to(folder) and path.is_file()] == []
 
 
+def test_a_file_in_place_of_the_folder_is_said(small: tuple[Ledger, Findings], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = sync(small[1], small[0], f"sqlite:///{tmp_path}/file/deep/mlflow.db")
+    assert done.problem == f"{tmp_path}/file cannot be written"
+
+
 IN_ITS_PLACE: dict[str, Callable[[Path], None]] = {
     "a folder": Path.mkdir,
     "a pipe": os.mkfifo,
@@ -754,6 +872,9 @@ def test_what_is_no_database_is_not_tried_for_minutes(
 
 def test_line_for_the_terminal() -> None:
     assert SyncReport(uri="u", unchanged=1).line == "mlflow  u: up to date"
+    assert SyncReport(uri="u", new=1).line == "mlflow  u: 1 new, 0 updated, 0 unchanged"
+    grown = SyncReport(uri="u", updated=2, unchanged=3, restored=4)
+    assert grown.line == "mlflow  u: 0 new, 2 updated, 3 unchanged, 4 restored"
     assert "`semray sync` catches up" in SyncReport(uri="u", problem="the server does not answer").line
 
 
@@ -798,6 +919,33 @@ def test_a_model_in_an_object_store_can_be_loaded_back(tmp_path: Path) -> None:
     fill(ledger, [without])
     assert model_files(tmp_path, ledger.url, run.id)
     assert not model_files(tmp_path, ledger.url, without.id)
+
+
+def test_a_model_is_tracked_once_whatever_is_interrupted(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, run = Ledger(tmp_path / "ledger"), make_run("B1", 0)
+    fill(ledger, [run], save_model=lambda folder: (folder / "modules.json").write_text("[]") and None)
+    name = 'it\'s 50% "so" a/b:c.d seed 0'
+    entry = Entry(name=name, model={"ledger": ledger.url, "run": run.id})
+    tracked = Planned(key="run/B1", kind="run", digest="x", build=lambda: entry)
+    tree = Tree(experiment=STUDY, note="", parent=lambda links: tracked, children=list)
+    api = type(client(uri))
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "finalize_logged_model", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            mirror(tree, uri)
+    for _ in range(2):
+        assert mirror(tree, uri).problem == ""
+        (found,) = of_kind(uri, "run")
+        (model,) = client(uri).search_logged_models([found.info.experiment_id])
+        assert (model.status, model.name) == ("READY", "it-s-50-so-a-b-c-d seed 0".replace(" ", "-"))
+        assert [output.model_id for output in found.outputs.model_outputs] == [model.model_id]
+        client(uri).delete_tag(found.info.run_id, "semray.digest")
+
+
+def interrupted(*arguments: Any) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
