@@ -6,11 +6,10 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestration.study.names import cut, printable
 from orchestration.tracking.entries import Entry
@@ -52,11 +51,10 @@ def write_entry(client: MlflowClient, run: TrackedRun, digest: str, entry: Entry
         tags["mlflow.loggedArtifacts"] = json.dumps([{"path": name, "type": "table"} for name in entry.tables])
     new = [RunTag(name, value) for name, value in tags.items() if run.data.tags.get(name) != value]
     client.set_terminated(run_id, entry.status, end_time=milliseconds(entry.ended))
-    batches = list(zip_longest(_chunks(points, 800), _chunks(params, 100), _chunks(new, 90), fillvalue=()))
-    for metrics, few_params, few_tags in batches[:-1]:
-        client.log_batch(run_id, metrics=metrics, params=few_params, tags=few_tags)
-    metrics, few_params, few_tags = batches[-1] if batches else ((), (), ())
-    client.log_batch(run_id, metrics=metrics, params=few_params, tags=[*few_tags, RunTag(DIGEST, digest)])
+    # MLflow's client splits the first, of which mostly nothing is left, but not the last, which has the digest
+    client.log_batch(run_id, metrics=points[:-800], params=params[:-90], tags=new[:-90])
+    last = [*new[-90:], RunTag(DIGEST, digest)]
+    client.log_batch(run_id, metrics=points[-800:], params=params[-90:], tags=last)
 
 
 def evidence_tags(evidence: Mapping[str, str]) -> dict[str, str]:
@@ -86,10 +84,6 @@ def as_tags(tags: Mapping[str, str]) -> dict[str, str]:
 def milliseconds(seconds: float | None) -> int | None:
     """Unix time in seconds -> MLflow's whole milliseconds."""
     return None if seconds is None else round(1000 * seconds)
-
-
-def _chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _log_dataset(client: MlflowClient, run_id: str, dataset: Mapping[str, str]) -> None:
