@@ -41,7 +41,7 @@ def scored_before(names: tuple[str, ...]) -> tuple[str, ...]:
     return (f"scored by an earlier version of the task: {', '.join(names)}; `semray run` scores anew",)
 
 
-def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool = False) -> Facts:
+def facts_where(study: Study, held: Callable[[Facts], int], *, as_scored: bool) -> Facts:
     """The facts of a study in the precision of which the ledger holds most.
 
     `precision: auto` means the best precision of this machine, unless the ledger holds the study's runs in the

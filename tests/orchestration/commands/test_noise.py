@@ -285,7 +285,22 @@ def test_seeds_of_streams_are_part_of_the_id_and_of_the_label(place: Path) -> No
     assert changed["data"].label.endswith("seed 1, init 0, dropout 0")
     assert with_seeds(run, dict.fromkeys(streams, 0)).id == run.id
     assert Run.from_dict(changed["init"].to_dict()).id == changed["init"].id
-    assert level_seeds((4, 9), 5) == (4, 9, 10, 11, 12)
+    assert [level_seeds((4, 9), 5), level_seeds((4, 9), 1), level_seeds((), 2)] == [
+        (4, 9, 10, 11, 12),
+        (4,),
+        (0, 1),
+    ]
+
+
+def test_an_entry_of_before_is_of_the_ordinary_run_of_its_seed_alone(place: Path) -> None:
+    """Such an entry is found by the run's former id, whichever streams had a seed of their own."""
+    runs = planned(read_study("toys.yaml"), Ledger("ledger")).runs
+    run = replace(next(run for run in runs if run.seed == 0), former="0123456789abcdef")
+    former = {
+        seeds: with_seeds(run, dict(zip(("data", "init"), seeds, strict=True))).former
+        for seeds in ((0, 0), (0, 1), (1, 0), (1, 1))
+    }
+    assert former == {(0, 0): run.former, (0, 1): "", (1, 0): "", (1, 1): ""}
 
 
 @pytest.mark.long
