@@ -639,6 +639,8 @@ def test_the_panels_of_many_arms_stand_apart(findings: Findings, monkeypatch: py
     boxes = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
     assert len(boxes) > 2
     assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+    _, panels = drawing.grid(4, 1.0)
+    assert [axes.get_visible() for axes in panels.ravel()] == [True] * 4 + [False] * 2
 
 
 def test_a_study_without_comparisons(findings: Findings) -> None:
@@ -698,6 +700,8 @@ def test_several_backbones_are_told_apart(findings: Findings) -> None:
     page = Links(html(wide, plots.every(wide)))
     assert [name for name, count in Counter(page.ids).items() if count > 1] == []
     assert RECALL in forms.markdown(wide)
+    named = [axes.get_title(loc="left") for axes in plots.curves(wide).axes if axes.get_visible()]
+    assert named == [f"{arm} on {on}" for on in (BACKBONE, "base") for arm in ("B1", "B1-noHN", "M1")]
 
 
 def test_what_training_costs_is_of_the_runs_own_seconds(tmp_path: Path) -> None:
