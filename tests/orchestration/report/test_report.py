@@ -173,6 +173,22 @@ def test_latex_tells_of_what_is_unfinished_and_of_notes(findings: Findings) -> N
     assert "itemize" not in forms.latex(replace(findings, notes=(), runs=complete))
 
 
+def test_every_form_explains_a_mark_and_tells_what_is_missing(findings: Findings) -> None:
+    (first, *others) = findings.findings
+    remarked = replace(
+        findings, findings=(replace(first, caveats=("of nouns alone",)), *others), notes=("a note",)
+    )
+    marked = [line for line in forms.table(remarked).splitlines() if line.startswith("* ")]
+    assert [line.split(":")[0] for line in marked if "of nouns alone" in line] == ["* H1"]
+    listed = [line[2:] for line in forms.markdown(remarked).splitlines() if line.startswith("- ")]
+    missing = [
+        "failed   M1 on tiny, seed 4   loss is nan at step 12 (hince)",
+        "missing  1 of 25 runs (M1): not in the ledger",
+    ]
+    assert listed == [*(line.replace("*", "\\*", 1) for line in marked), *missing, "a note"]
+    assert ": of nouns alone" in forms.latex(remarked)
+
+
 @pytest.mark.parametrize(
     ("width", "places"),
     [
@@ -607,7 +623,8 @@ def test_names_are_escaped(findings: Findings) -> None:
 
 
 def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path: Path) -> None:
-    page = forms.write(findings, tmp_path / "out")
+    page = forms.write(findings, tmp_path / "new" / "out")
+    assert {"forest.png", "curves.png"} <= {path.name for path in page.parent.iterdir()}
     assert not any(path.name.startswith("seeds-") for path in page.parent.iterdir())
     forms.write(findings, page.parent, each_png=True)
     first = {path.name: path.read_bytes() for path in page.parent.iterdir()}
