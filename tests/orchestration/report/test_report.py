@@ -180,6 +180,7 @@ def test_every_form_explains_a_mark_and_tells_what_is_missing(findings: Findings
     )
     marked = [line for line in forms.table(remarked).splitlines() if line.startswith("* ")]
     assert [line.split(":")[0] for line in marked if "of nouns alone" in line] == ["* H1"]
+    assert all(line.partition(": ")[2] for line in marked)  # no claim without a mark
     listed = [line[2:] for line in forms.markdown(remarked).splitlines() if line.startswith("- ")]
     missing = [
         "failed   M1 on tiny, seed 4   loss is nan at step 12 (hince)",
