@@ -26,12 +26,12 @@ OF_THE_STUDY = "the study"
 class Dimension:
     """One setting that may move: from low to high, or among choices.
 
-    name: a field of the family's Settings. source: the origin of the range. Whole bounds give whole numbers. log:
-    all octaves are equally likely. when: setting -> values with which this dimension matters; such a setting comes
-    before it in the space or does not move. With other values this one does not move; it is `otherwise`, or the
-    arm's own value if that is None. paper: the grid of the family's paper. capped: setting -> values; an arm that
-    has them all keeps this dimension at or below `cap`. tied: compared arms share one value, so that they do not
-    differ in it.
+    name: a field of the family's Settings, or one of its keys, as `loss.scale`, which moves where an arm has it.
+    source: the origin of the range. Whole bounds give whole numbers. log: all octaves are equally likely. when:
+    setting -> values with which this dimension matters; such a setting comes before it in the space or does not
+    move. With other values this one does not move; it is `otherwise`, or the arm's own value if that is None.
+    paper: the grid of the family's paper. capped: setting -> values; an arm that has them all keeps this dimension
+    at or below `cap`. tied: compared arms share one value, so that they do not differ in it.
     """
 
     name: str
@@ -86,8 +86,9 @@ Space = tuple[Dimension, ...]
 
 def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
     """Whether a dimension matters for these settings, as far as the point has moved them."""
-    own = flat(settings) if dimension.when else {}
-    return all(point.get(name, own[name]) in accepted for name, accepted in dimension.when.items())
+    own = flat(settings)
+    fulfilled = all(point.get(name, own[name]) in accepted for name, accepted in dimension.when.items())
+    return fulfilled and dimension.name in own
 
 
 def around(space: Space, settings: Any) -> Space:

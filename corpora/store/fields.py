@@ -130,16 +130,27 @@ def with_others(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(made: Any) -> dict[str, Any]:
-    """The fields of a data class as a file writes them: the keys of its field for others beside them."""
+    """The fields of a data class as a file writes them: the keys of its field for others beside them.
+
+    Keys of its mappings are there too, by the name of both: `loss.scale` for loss = {"scale": 20.0}.
+    """
     kind: type = type(made)
     own, others = {name: getattr(made, name) for name in field_types(kind)}, others_in(kind)
-    return own if others is None else {**own, **own.pop(others[0])}
+    if others is not None:
+        return {**own, **own.pop(others[0])}
+    mappings = {name: value for name, value in own.items() if isinstance(value, Mapping)}
+    return own | {f"{name}.{key}": one for name, value in mappings.items() for key, one in value.items()}
 
 
 def changed(made: Made, given: Mapping[str, Any]) -> Made:
     """A copy of the data class with other values for some of the names of `flat`."""
-    others = others_in(type(made)) is not None
-    values = with_others(type(made), {**flat(made), **given}) if others else given
+    if others_in(type(made)) is not None:
+        values = with_others(type(made), {**flat(made), **given})
+    else:
+        values = {name: value for name, value in given.items() if "." not in name}
+        for name in given.keys() - values.keys():
+            field, key = name.split(".", 1)
+            values[field] = {**values.get(field, getattr(made, field)), key: given[name]}
     return dataclasses.replace(made, **values)  # type: ignore[type-var]  # what is made is a data class
 
 

@@ -16,6 +16,7 @@ from orchestration.families.contract import Family, FirstStudy, RowsOf, Trainer
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
+from search_spaces.sentence_transformers import SPACE
 from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
 from trainers.sentence_transformers.losses import ALONE, LOSSES, Spec, guide_of, inner
 from trainers.sentence_transformers.settings import Settings, defining
@@ -230,5 +231,6 @@ FAMILY: Family = EncoderFamily(
     checks=(check_labels,),
     first_checks=(check_world, check_names, check_workers, check_forms),
     first_study=first_study,
+    space=SPACE,
     by_library=True,
 )

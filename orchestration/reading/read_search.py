@@ -166,7 +166,7 @@ def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
     moving = {one.name for one in space}
     fixed = {name: among for name, among in dimension.when.items() if name not in moving}
     own = flat(settings)
-    return all(own[name] in among for name, among in fixed.items())
+    return dimension.name in own and all(own[name] in among for name, among in fixed.items())
 
 
 def _check_seeds(check: Checker, parts: Mapping[str, Any], search: Search) -> None:
@@ -202,7 +202,7 @@ def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search)
     written = check.document.at((*place, "at")) if check.document.holds((*place, "at")) else None
     steps_at = [step for step in written if isinstance(step, int)] if isinstance(written, list) else []
     for name in search.arms:
-        steps = getattr(arms[name], "steps", None)
+        steps = getattr(arms[name], "steps", getattr(arms[name], "max_steps", None))
         if steps is not None and max(steps_at, default=0) >= steps:
             check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
 
@@ -252,14 +252,20 @@ def _check_space(
         _check_arm_inside(check, name, arms[name], [one for one in moving if one in valid])
     for dimension in wanted if isinstance(search.dimensions, Mapping) and names_known and all_listed else ():
         if not any(_may_move(dimension, wanted, arms[name]) for name in search.arms):
-            needs = ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
-            check.refuse(
-                (*place, dimension.name), f"only with {needs}", says="changes nothing in the arms searched"
-            )
+            accepted = f"only with {_needs(dimension)}"
+            check.refuse((*place, dimension.name), accepted, says="changes nothing in the arms searched")
     if search.sampler == "grid" and (ranges := [one.name for one in valid if not one.choices]):
         check.refuse(
             (*PLACE, "sampler"), f"tpe, random, or grid with a list of values for each of {', '.join(ranges)}"
         )
+
+
+def _needs(dimension: Dimension) -> str:
+    """What an arm must have for a dimension to move something, in words."""
+    if dimension.when:
+        return ", ".join(f"{name} = {' or '.join(map(str, among))}" for name, among in dimension.when.items())
+    field, _, key = dimension.name.partition(".")
+    return f"a value in the arm, where the search starts: {field}: {{…, {key}: …}}"
 
 
 def _narrowed(check: Checker, space: Space, search: Search) -> tuple[Space, set[str]]:

@@ -176,14 +176,16 @@ def write(
     }
     chosen = (name for name in drawn if (each_png if name.startswith("seeds-") else not drawn[name].tall))
     pictures = {f"{name}.png": drawn[name].png for name in chosen}
+    page = folder / "report.html"
     with written_to(folder):
-        for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in OVERVIEWS)):
-            if left.name not in pictures:  # of an earlier report with other plots
-                left.unlink(missing_ok=True)
+        if page.exists():  # else a picture of such a name is somebody's own
+            for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in OVERVIEWS)):
+                if left.name not in pictures:  # of the earlier report, which had other plots
+                    left.unlink(missing_ok=True)
         for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
             with drafted(folder / name) as draft:
                 draft.write_bytes(content)
-    return folder / "report.html"
+    return page
 
 
 def _remarks(findings: Findings) -> list[str]:

@@ -637,6 +637,10 @@ def test_written_files_are_whole_and_the_same_again(findings: Findings, tmp_path
     runs = tuple(replace(run, status="missing", curve=(), metrics={}) for run in findings.runs)
     forms.write(replace(findings, findings=(), runs=runs), page.parent)
     assert not list(page.parent.glob("*.png"))  # one of before would be taken for one of this report
+    (own := tmp_path / "own" / "layers.png").parent.mkdir()
+    own.write_bytes(b"somebody's own")
+    forms.write(replace(findings, findings=(), runs=runs), own.parent)
+    assert own.read_bytes() == b"somebody's own"
 
 
 def test_a_picture_too_tall_for_a_file_is_in_the_page_alone(

@@ -1,0 +1,98 @@
+"""A search of a recipe for sentence-transformers' own trainer, by rows that are held out, and its confirmation."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from orchestration.commands.cli import main
+from orchestration.reading.read_study import read_study
+from orchestration.study.errors import StudyError
+from semray.testing import WORDS
+from tests.tiny import tiny_backbone
+
+STUDY = """\
+question: Which rate and which scale?
+family: sentence_transformers
+backbones: [PLACE/tiny]
+seeds: 2
+data:
+  datasets:
+    mine: {source: PLACE/pairs.tsv, columns: [anchor, positive], hold: {test: 0.2, dev: 0.2}}
+train:
+  max_steps: 100
+  per_device_train_batch_size: 16
+  learning_rate: 1.0e-6
+  loss: {name: MultipleNegativesRankingLoss, scale: 20.0}
+arms:
+  base: {train: false}
+  mnrl: {}
+evaluate: [held/mine]
+compare:
+  - {claim: H1, treatment: mnrl, control: base, metric: held/mine/mrr, expect: better}
+search:
+  space: sentence_transformers
+  arms: [mnrl]
+  dimensions: {learning_rate: [1.0e-6, 1.0e-4], loss.scale: [20.0, 40.0]}
+  sampler: grid
+  trials: 4
+  objective: {metric: dev/held/mine/mrr, mode: max}
+  seeds: [100, 101]
+  stop_early: {rule: median, at: [80], least: 1}
+resources: {lanes: 1}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEMRAY_CACHE", str(tmp_path / "cache"))
+    tiny_backbone(tmp_path / "tiny")
+    rows = [f"a {a} is\tthe {b} of {a}\n" for a, b in pairwise(WORDS)]
+    (tmp_path / "pairs.tsv").write_text("anchor\tpositive\n" + "".join(rows))
+    (file := tmp_path / "mine.yaml").write_text(STUDY.replace("PLACE", str(tmp_path)))
+    return file
+
+
+def test_a_recipe_is_searched_and_its_best_point_confirmed(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", str(study), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    points = {one["number"]: one["point"] for one in found["points"]}
+    assert points[0] == {"learning_rate": 1e-6, "loss.scale": 20.0}  # the arm itself
+    tried = {(point["learning_rate"], point["loss.scale"]) for point in points.values()}
+    assert tried == {(rate, scale) for rate in (1e-6, 1e-4) for scale in (20.0, 40.0)}
+    assert points[found["best"]]["learning_rate"] == 1e-4
+    assert main(["confirm", str(study), "--json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    best = f"mnrl@{found['best']}"
+    assert [(one["treatment"], one["control"]) for one in verdicts] == [(best, "mnrl"), (best, "base")]
+    assert all(one["n_seeds"] == 2 for one in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "loss.scale: [20.0, 40.0]",
+            "loss.margin: all",
+            "with a value in the arm, where the search starts: loss: {…, margin: …}",
+        ),
+        (
+            "[20.0, 40.0]",
+            "[30.0, 40.0]",
+            "bounds or values that hold 20.0, where arms.mnrl is: a search starts there",
+        ),
+        ("at: [80]", "at: [80, 100]", "steps below 100, which mnrl is trained for"),
+        ("loss.scale:", "loss.scal:", "loss.scale"),
+    ],
+)
+def test_what_moves_nothing_is_refused(old: str, new: str, said: str, study: Path) -> None:
+    study.write_text(study.read_text().replace(old, new))
+    with pytest.raises(StudyError) as refused:
+        read_study(study)
+    assert said in str(refused.value)
