@@ -148,7 +148,7 @@ def changed(made: Made, given: Mapping[str, Any]) -> Made:
         values = with_others(type(made), {**flat(made), **given})
     else:
         values = {name: value for name, value in given.items() if "." not in name}
-        for name in given.keys() - values.keys():
+        for name in (name for name in given if "." in name):
             field, key = name.split(".", 1)
             values[field] = {**values.get(field, getattr(made, field)), key: given[name]}
     return dataclasses.replace(made, **values)  # type: ignore[type-var]  # what is made is a data class

@@ -173,7 +173,9 @@ class Lane:
         job = lease.job
 
         def report(progress: Progress) -> None:
-            in_work = next(_owing(owed))
+            in_work = next(_owing(owed), None)
+            if in_work is None:
+                return  # a body may tell of its last step after its last result
             if in_work == self._unwanted:
                 raise Dropped
             looks = self._state.looks + ((progress,) if progress.step in job.runs[0].look_at else ())

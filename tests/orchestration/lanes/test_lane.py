@@ -139,6 +139,19 @@ def test_a_run_that_was_given_up_is_executed_when_it_is_asked_for_again(tmp_path
     assert ends == [(True, 0), (False, len(run.entries))]
 
 
+def test_progress_after_the_last_result_changes_nothing(tmp_path: Path) -> None:
+    def body(job: Job, world: World) -> Iterator[Result]:
+        world.report(Progress(step=1, steps=2, loss=1.0))
+        yield from results(run)
+        world.report(Progress(step=2, steps=2, loss=1.0))
+
+    ledger, run = Ledger(tmp_path), make_run("B1", 0)
+    attempt = ledger.lease(run.id)
+    state = lane_here(body, ledger.url).work(Lease(job=Job(runs=(run,)), attempts={run.id: attempt}))
+    assert (state.problem, len(state.staged)) == (None, len(run.entries))
+    assert state.moving is None
+
+
 @pytest.mark.parametrize("stacked", [False, True])
 def test_runs_of_one_job_keep_checkpoints_if_each_is_a_model_of_its_own(tmp_path: Path, stacked: bool) -> None:
     """One by one in a stack; runs that train as one model have none."""
