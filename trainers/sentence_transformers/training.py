@@ -61,13 +61,15 @@ def fit(
     torch.manual_seed(number(seed, "init", "lora"))
     if settings.lora is not None:
         _add_lora(encoder, settings.lora)
-    losses = {
-        name: _loss(spec, encoder, settings, corpus, number(seed, "init", name)) for name, spec in specs.items()
-    }
+
+    def loss_of(name: str) -> Any:
+        return _loss(specs[name], encoder, settings, corpus, number(seed, "init", name))
+
+    if settings.loss_by_dataset:
+        losses = {name: loss_of(name) for name in specs}
+    else:
+        losses = dict.fromkeys(specs, loss_of(next(iter(specs))))
     rows = {name: _dataset(corpus.sets[name], specs[name]) for name in names}
-    shared = next(iter(losses.values()))
-    if not settings.loss_by_dataset:
-        losses = dict.fromkeys(losses, shared)
     steps = Steps(seed, world, partial(world.look, encoder))
     with TemporaryDirectory(prefix="semray-recipe-") as room, _workers_as_in(world):
         place = (world.scratch or Path(room)) / "checkpoints"
@@ -76,7 +78,7 @@ def fit(
             model=encoder.model,
             args=_arguments(settings, names, place, seed, world),
             train_dataset=rows if len(rows) > 1 else next(iter(rows.values())),
-            loss=losses if len(rows) > 1 else shared,
+            loss=losses if len(rows) > 1 else next(iter(losses.values())),
             settings=settings,
             names=names,
             seed=seed,
