@@ -80,7 +80,7 @@ class Asking:
 
     def __init__(self, exchange: Any, order: Callable[[int, int], Run | Report | None], together: int = 1) -> None:
         self._exchange, self._order, self._together = exchange, order, together
-        self._waiting: dict[str, list[Ask]] = {}
+        self._waiting: dict[str, list[Ask]] = {}  # each run under way -> the requests for it
         self.bell = exchange.asked.remote()
 
     def jobs(self) -> list[Job]:
@@ -119,12 +119,17 @@ class Asking:
             if (ended := report(*ask[1:])) is not None:
                 self._waiting[run.id].remove(ask)
                 self._exchange.answer.remote(ask[0], ended)
-        if not self._waiting.get(run.id):
-            self._waiting.pop(run.id, None)
 
     def wanted(self, run_id: str) -> bool:
         """Whether a trial still waits for the run."""
-        return run_id in self._waiting
+        return bool(self._waiting.get(run_id))
+
+    def given_up(self, run_id: str) -> bool:
+        """A lane has given the run up: whether to execute it anew, as a trial has asked for it meanwhile."""
+        again = self.wanted(run_id)
+        if not again:
+            self._waiting.pop(run_id, None)
+        return again
 
     def close(self) -> None:
         """Close the exchange, even if trials still wait."""

@@ -74,15 +74,18 @@ class Commits:
 
         self.desk.do((held, ""), record, partial(self._tell_failed, held, problem))
 
-    def let_go(self, held: Held) -> None:
-        """Delete what the ledger keeps of runs that were given up, unless a newer attempt at them has begun."""
+    def let_go(self, held: Held, again: Callable[[str], bool]) -> None:
+        """Delete what the ledger keeps of runs that were given up, then queue those that are to be executed anew.
 
-        def forget(run_id: str) -> None:
-            if self.ledger.newest(run_id) == held.attempts[run_id]:
-                self.ledger.forget(run_id)
+        again: whether a run is, by its id.
+        """
+
+        def queue(run: Run, _: None) -> None:
+            if again(run.id):
+                self.queue.append(Queued((run,), held.queued.tries))
 
         for run in held.owed():
-            self.desk.do(run.id, partial(forget, run.id), lambda _: None)
+            self.desk.do(run.id, partial(self.ledger.forget_unless_held, run.id), partial(queue, run))
 
     def _commit(self, held: Held, run: Run, entry: str, seconds: float, *, is_staged: bool) -> None:
         """Commit an entry of a run; with the last one the run is finished. is_staged: known to be staged."""

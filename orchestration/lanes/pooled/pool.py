@@ -252,7 +252,8 @@ class Pool:
         if state.problem:
             self.commits.fail(held, state.problem)
         if state.dropped:
-            self.commits.let_go(held)
+            assert self.source is not None, "lanes drop what a source no longer wants"
+            self.commits.let_go(held, self.source.given_up)
 
     def _drop_unwanted(self, slot: Slot, held: Held) -> None:
         for run in held.owed():

@@ -30,6 +30,10 @@ class JobSource(Protocol):
         """False if the result of a run is no longer needed."""
         ...
 
+    def given_up(self, run_id: str) -> bool:
+        """A lane has given the run up: whether to execute it anew, as it is needed again."""
+        ...
+
 
 @dataclass
 class Queued:

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.bodies import Problem
-from orchestration.lanes.events import Event, RunFailed, RunFinished, Waiting
+from orchestration.lanes.events import Event, RunFailed, RunFinished, RunLooked, Waiting
 from orchestration.lanes.lane import LaneState, Lease
 from orchestration.lanes.pooled import pool as pools
 from orchestration.lanes.pooled import slots
@@ -24,11 +25,13 @@ from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import Queued, due
 from orchestration.lanes.pooled.slots import START_TRIES
 from orchestration.ledger.ledger import Ledger
+from orchestration.search.requests import Asking
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job
 from tests.finished_study import make_run
 from tests.results import results
-from tests.simulated_lanes import SimulatedKind, without_ray
+from tests.simulated_lanes import SimulatedKind, _Answer, without_ray
+from trainers.engine.world import Progress
 
 
 def jobs(count: int, first: int = 0) -> list[Job]:
@@ -225,52 +228,89 @@ def test_every_run_is_finished_or_failed_once_whatever_its_lanes_do(tmp_path: Pa
     assert sorted(event.run.seed or 0 for event in told if isinstance(event, RunFinished)) == [0, 1, 4, 5, 6, 7]
 
 
-class _GivenUp(SimulatedKind):
-    """Its lane gives the first attempt at a run up; the next ends after a poll, and notes what the ledger has of it."""
+class _GivesUp(SimulatedKind):
+    """Its lane looks at its first attempt at a run, is told to give it up, and does so, or is at its end already."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, obeys: bool) -> None:
         super().__init__(0.0)
-        self.seen: list[tuple[list[str], bool]] = []
+        self.obeys = obeys
+        self.told_to_drop = threading.Event()
+        self.asked_again = threading.Event()
+        self.attempts: list[int] = []
 
     def start(self, url: str) -> Any:
-        actor, ledger = super().start(url), Ledger(url)
+        actor, look = super().start(url), Progress(step=1, steps=2, loss=1.0)
+        finish = actor.work._act
+
+        def first(answer: Any, lease: Lease) -> None:
+            assert self.asked_again.wait(10.0)
+            if self.obeys:
+                answer.give(LaneState(dropped=True))
+            else:
+                finish(answer, lease)
 
         def work(answer: Any, lease: Lease) -> None:
             (run,), (attempt,) = lease.job.runs, lease.attempts.values()
-            scratch = ledger.scratch(run.id, attempt)
-            assert scratch is not None
-            if attempt == 1:
-                answer.give(LaneState(dropped=True))
+            self.attempts.append(attempt)
+            if attempt > 1:
+                finish(answer, lease)
                 return
-            (scratch / "checkpoint").touch()
+            actor._state = LaneState(moving=(run.id, look), looks=(look,))
+            threading.Thread(target=first, args=(answer, lease), daemon=True).start()
 
-            def polled(poll: Any) -> None:
-                there = [file.name for file in scratch.glob("*")]
-                self.seen.append((there, ledger.held_elsewhere(run.id) is not None))
-                actor.state._act = lambda poll: poll.give(LaneState())
-                poll.give(LaneState())
-                staged = dict[tuple[str, int], float]()
-                for result in results(run, [Score(metric=f"{task}/x", value=1.0) for task in run.tasks]):
-                    ledger.stage(result, attempt)
-                    staged[result.entry, attempt] = 1.0
-                answer.give(LaneState(staged=staged))
+        def drop(answer: Any, *_: Any) -> None:
+            self.told_to_drop.set()
 
-            actor.state._act = polled
-
-        actor.work._act = work
+        actor.work._act, actor.drop._act = work, drop
         return actor
 
 
-def test_a_run_that_is_given_up_and_asked_for_again_keeps_its_new_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("obeys", [True, False])
+def test_a_run_that_is_asked_for_again_while_its_lane_gives_it_up_ends_once(
+    obeys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two points of a search may be one run, and the second may ask while its lane is about to drop it."""
+    """Two points of a search are one run: the first is stopped by a look, then the second asks.
+
+    The lane executes the run anew where it did give it up, and its result answers the second point where it did not.
+    """
     monkeypatch.setattr(pools, "POLL_SECONDS", 0.05)
-    kind, twice = _GivenUp(), jobs(1) * 2
-    with pool_of(kind, tmp_path) as (pool, _):
-        outcome = pool.run(twice, lanes=1, tries=1)
-    assert outcome.finished == (twice[0].runs[0].id,)
-    assert kind.seen == [(["checkpoint"], True)], "its checkpoints, and that it is worked on"
+    kind, (run,) = _GivesUp(obeys=obeys), jobs(1)[0].runs
+    bells, told = list[_Answer](), list[tuple[int, Any]]()
+
+    def ring() -> _Answer:
+        """The driver listens for requests: the second comes once the lane is told, none once it is answered."""
+        bells.append(bell := _Answer())
+        if len(bells) == 1:
+            bell.give([(1, 0, 0)])
+        elif len(bells) == 2:
+            threading.Thread(target=lambda: kind.told_to_drop.wait(10.0) and bell.give([(2, 1, 0)])).start()
+        else:
+            kind.asked_again.set()
+        return bell
+
+    def answer(ticket: int, report: Any) -> None:
+        told.append((ticket, report))
+        if ticket == 2:
+            bells[-1].give(None)
+
+    def handle(event: Event) -> None:
+        if isinstance(event, RunLooked):
+            asking.looked(event.run, lambda number, place: {"stopped": 1.0} if number == 0 else None)
+        elif isinstance(event, RunFinished):
+            asking.done(event.run, lambda number, place: {"score": 1.0})
+
+    exchange = SimpleNamespace(asked=SimpleNamespace(remote=ring), answer=SimpleNamespace(remote=answer))
+    asking = Asking(exchange, lambda number, place: run)
+    stop, ledger = threading.Event(), Ledger(tmp_path)
+    with ledger.drive("study"), without_ray():
+        pool = Pool(kind.start, ledger, handle, stop, lease_seconds=60, stall_seconds=60)
+        late = threading.Timer(10.0, stop.set)
+        late.start()
+        outcome = pool.run((), lanes=1, tries=1, source=asking)
+        late.cancel()
+    assert (outcome.finished, outcome.stopped) == ((run.id,), False)
+    assert told == [(1, {"stopped": 1.0}), (2, {"score": 1.0})]
+    assert kind.attempts == ([1, 2] if obeys else [1])
 
 
 def test_a_job_that_is_not_due_lets_others_pass() -> None:
