@@ -9,9 +9,10 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -37,6 +38,8 @@ MARK_VARIABLES = {COLOURS[word]: f"mark-{word}" for word in ("better", "worse", 
 # One line for each part of a distribution; they differ in dashes too.
 LINES = [(COLOURS["better"], "-"), (COLOURS["equivalent"], "-"), (COLOURS["worse"], "--"), (INK, ":")]
 DOTS, TALLEST = 160, 2**14  # of a PNG: dots per inch, and the most dots in height
+DRAWN_BY = "semray"  # in a PNG, by which a later report knows it as one of its own
+HEAD = 1000  # bytes of a PNG in which it says what drew it
 COLUMNS = 3  # of panels
 LAID_OUT = 30  # panels; with more, the layout is fixed instead of computed
 ROW, PANEL = 34, 32  # characters that fit before a row and above a panel
@@ -157,8 +160,15 @@ def png(figure: Figure) -> bytes:
     """The figure as a PNG."""
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
+        figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": DRAWN_BY})
     return buffer.getvalue()
+
+
+def is_drawn_by_us(file: Path) -> bool:
+    """Whether a file is there and a PNG that `png` gave."""
+    with suppress(OSError), file.open("rb") as opened:
+        return f"Software\0{DRAWN_BY}".encode() in opened.read(HEAD)
+    return False
 
 
 def canvas(width: float, height: float) -> Figure:

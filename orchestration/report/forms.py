@@ -163,6 +163,7 @@ def write(
     report are replaced atomically, one by one. An overview too tall for a PNG is only in the page.
     """
     from orchestration.report import plots
+    from orchestration.report.drawing import is_drawn_by_us
     from orchestration.report.html import OVERVIEWS, html
 
     with written_to(folder):
@@ -176,16 +177,14 @@ def write(
     }
     chosen = (name for name in drawn if (each_png if name.startswith("seeds-") else not drawn[name].tall))
     pictures = {f"{name}.png": drawn[name].png for name in chosen}
-    page = folder / "report.html"
     with written_to(folder):
-        if page.exists():  # else a picture of such a name is somebody's own
-            for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in OVERVIEWS)):
-                if left.name not in pictures:  # of the earlier report, which had other plots
-                    left.unlink(missing_ok=True)
+        for left in (*folder.glob("seeds-claim-*.png"), *(folder / f"{name}.png" for name in OVERVIEWS)):
+            if left.name not in pictures and is_drawn_by_us(left):  # of an earlier report with other plots
+                left.unlink()
         for name, content in {**pictures, **{name: text.encode() for name, text in texts.items()}}.items():
             with drafted(folder / name) as draft:
                 draft.write_bytes(content)
-    return page
+    return folder / "report.html"
 
 
 def _remarks(findings: Findings) -> list[str]:
