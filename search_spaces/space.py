@@ -92,15 +92,10 @@ def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
 
 
 def around(space: Space, settings: Any) -> Space:
-    """The space around these settings. Dimensions that they cap end at the cap.
-
-    A choice that is their own value is as they have it: 20 and not 20.0, which would be another run.
-    """
+    """The space around these settings, in which dimensions that they cap end at the cap."""
     own = flat(settings)
 
     def limited(dim: Dimension) -> Dimension:
-        if dim.name in own and dim.choices and dim.holds(value := own[dim.name]):
-            dim = replace(dim, choices=tuple(value if choice == value else choice for choice in dim.choices))
         if not dim.capped or not all(own[name] in values for name, values in dim.capped.items()):
             return dim
         if dim.low is None or dim.high is None:
