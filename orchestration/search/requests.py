@@ -59,8 +59,9 @@ class Exchange:
         return asks or None
 
     async def answer(self, ticket: int, report: Report | None) -> None:
-        """Give its report to the trial that waits with this ticket."""
-        self._answers.pop(ticket).set_result(report)
+        """Give its report to the trial that waits with this ticket; after the end none does."""
+        if (waiting := self._answers.pop(ticket, None)) is not None:
+            waiting.set_result(report)
 
     async def close(self) -> None:
         """End the exchange: every waiting trial gets None."""

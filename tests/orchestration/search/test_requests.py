@@ -39,3 +39,17 @@ def test_fewer_are_handed_over_once_no_other_comes() -> None:
 
 def test_who_waits_for_others_hears_of_the_end() -> None:
     assert within(10.0, heard(Exchange(3, patience=60.0), 2, closed=True)) is None
+
+
+def test_a_run_that_ends_after_the_search_is_answered_to_nobody() -> None:
+    """As when Ctrl-C ends a search: its running run is saved, while its trial was told of the end."""
+
+    async def late(exchange: Exchange) -> list[Ask] | None:
+        trial = asyncio.create_task(exchange.ask(0, 0))
+        asks = await exchange.asked()
+        await exchange.close()
+        await exchange.answer(1, {"objective": 0.5})
+        assert await trial is None
+        return asks
+
+    assert within(10.0, late(Exchange())) == [(1, 0, 0)]
