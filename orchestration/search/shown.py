@@ -40,7 +40,7 @@ class SearchWatch:
             case events.LaneReady():
                 self._began = self._began or time.monotonic()
             case events.RunMoved(run=run, progress=at) if time.monotonic() - self._last_line > HEARTBEAT_SECONDS:
-                self._say(f"{run.label}: step {at.step} of {at.steps}")
+                self._say(f"{run.label}: {at.doing or f'step {at.step} of {at.steps}'}")
             case events.RunFailed(run=run, message=message, retrying=retrying):
                 again = "; trying again" if retrying else ""
                 self._say(f"{run.label}: {message.splitlines()[0]}{again}")

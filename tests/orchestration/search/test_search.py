@@ -17,7 +17,7 @@ import pytest
 
 from evaluators.metrics.scores import Score
 from orchestration.lanes.cluster import connected
-from orchestration.lanes.events import Event, RunFinished
+from orchestration.lanes.events import Event, RunFinished, RunMoved
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
@@ -31,7 +31,7 @@ from tests import results as made_up
 from tests import searching
 from tests.results import results
 from tests.searching import MRR, climbing, go, scored, selection
-from trainers.engine.world import World
+from trainers.engine.world import Progress, World
 
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).resolve().parents[3]
@@ -464,3 +464,14 @@ def test_mlflow_shows_the_search_and_every_point(done: Done, tmp_path: Path) -> 
     assert [point.step for point in curve] == [1, 2, 3]
     assert curve[-1].value == child.data.metrics[MRR] == pytest.approx(best.mean())
     assert child.data.metrics["seeds"] == 3
+
+
+def test_a_line_on_a_long_run_says_its_step_or_what_it_does_before_the_first(tmp_path: Path) -> None:
+    run = selection(tmp_path).run(0, {}, 100)
+    for progress, said in (
+        (Progress(step=0, steps=0, loss=0.0, doing="reading the corpus"), "reading the corpus"),
+        (Progress(step=3, steps=8, loss=0.5), "step 3 of 8"),
+    ):
+        stream = io.StringIO()
+        SearchWatch(stream).event(RunMoved(run=run, progress=progress))
+        assert stream.getvalue() == f"{run.label}: {said}\n"
