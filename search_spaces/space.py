@@ -210,7 +210,12 @@ def narrowed(dimension: Dimension, wanted: Any) -> Dimension:
 
 
 def _as_declared(dimension: Dimension, value: Any) -> Any:
-    """The value in the dimension's type: 0 becomes 0.0 among floats, as the same run would get two ids."""
+    """The value in the dimension's type: 0 becomes 0.0 among floats, as the same run would get two ids.
+
+    A key such as `loss.scale` has no type of its own: its value stays as written, like that of an arm.
+    """
     if dimension.choices:
         return next(choice for choice in dimension.choices if dimension.holds(value) and choice == value)
+    if "." in dimension.name:
+        return value
     return int(value) if dimension.whole else float(value)

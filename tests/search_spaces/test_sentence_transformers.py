@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from corpora.store.fields import changed, flat
+from orchestration.study.run import canonical
 from search_spaces.sentence_transformers import SPACE
-from search_spaces.space import default_point, moves, settings_at
+from search_spaces.space import default_point, moves, narrowed, settings_at
 from trainers.sentence_transformers.losses import LOSSES
 from trainers.sentence_transformers.settings import Settings, defining
 
@@ -62,6 +63,14 @@ def test_a_moved_argument_is_the_arm_that_has_it_written() -> None:
     assert made == Settings(loss={"name": "CoSENTLoss", "scale": 30.0}, learning_rate=1e-4)
     assert defining(made) == defining(Settings(loss={"name": "CoSENTLoss", "scale": 30.0}, learning_rate=1e-4))
     assert start.loss == {"name": "CoSENTLoss", "scale": 20.0}  # as it was
+
+
+def test_values_of_an_argument_are_those_that_are_listed() -> None:
+    """20 and 20.0 are one loss and two ids: a point has the id of an arm in which the same is written."""
+    listed = narrowed(ARGUMENTS["scale"], [20, 40.0])
+    assert [type(value) for value in listed.choices] == [int, float]
+    made = settings_at((listed,), Settings(loss={"name": "CoSENTLoss", "scale": 40.0}), {"loss.scale": 20})
+    assert canonical(defining(made)) == canonical(defining(Settings(loss={"name": "CoSENTLoss", "scale": 20})))
 
 
 def test_keys_of_a_mapping_are_read_and_written_by_both_names() -> None:
