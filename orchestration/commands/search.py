@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from orchestration.commands.publish import publish, report_folder
@@ -31,7 +31,7 @@ def search(options: Namespace) -> int:
     from orchestration.tracking.searches import track
 
     study, ledger = study_of(options), ledger_of(options)
-    stopped, found = False, list[Searched]()
+    begun, stopped, found = False, False, list[Searched]()
     with ledger.drive(study.name):
         for selection in _selections(study, ledger):
             result = searched(selection, ledger)
@@ -41,8 +41,8 @@ def search(options: Namespace) -> int:
                 if lines := begun_anew(selection, ledger, found):
                     say(*lines)
                 with doing(PREPARING):
-                    prepare(selection.at_choices)
-                watch = SearchWatch()
+                    prepare(selection.at_choices if begun else _at_all_choices(study, selection))
+                watch, begun = SearchWatch(), True
                 result, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
             found.append(result)
     print(
@@ -84,6 +84,15 @@ def confirm(options: Namespace) -> int:
         print(forms.table(findings), *(one.line for one in gaps), sep="\n\n")
     publish(findings, chosen, ledger, report_folder(options, chosen, ledger), options.mlflow)
     return DONE if whole else SOME_FAILED
+
+
+def _at_all_choices(study: Study, selection: Selection) -> Study:
+    """What all searches of a study may train, so that a mistake in the last is found before the first starts."""
+    from orchestration.search.trials import selections
+
+    searches = selections(study, selection.facts)
+    arms = {name: settings for one in searches for name, settings in one.at_choices.arms.items()}
+    return replace(selection.study, arms={**arms, **selection.at_choices.arms})
 
 
 def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Iterator[Selection]:

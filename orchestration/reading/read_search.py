@@ -245,16 +245,19 @@ def _check_space(
     valid = [one for one in wanted if one.name not in refused]
     # an unknown name may be the misspelt name of a setting that others depend on
     names_known = refused <= {one.name for one in wanted}
+    moved: set[str] = set()
     for name in search.arms:
         moving = [one for one in wanted if _may_move(one, wanted, arms[name])]
+        moved.update(one.name for one in moving)
         if not moving and name in listed and names_known:
             check.refuse(place, f"at least one setting that matters for {name}")
-        _check_arm_inside(check, name, arms[name], [one for one in moving if one in valid])
+        _check_arm_inside(check, name, arms[name], [one for one in moving if one in valid], space)
     for dimension in wanted if isinstance(search.dimensions, Mapping) and names_known and all_listed else ():
-        if not any(_may_move(dimension, wanted, arms[name]) for name in search.arms):
+        if dimension.name not in moved:
             accepted = f"only with {_needs(dimension)}"
             check.refuse((*place, dimension.name), accepted, says="changes nothing in the arms searched")
-    if search.sampler == "grid" and (ranges := [one.name for one in valid if not one.choices]):
+    ranges = [one.name for one in valid if not one.choices and one.name in moved]
+    if search.sampler == "grid" and ranges:
         check.refuse(
             (*PLACE, "sampler"), f"tpe, random, or grid with a list of values for each of {', '.join(ranges)}"
         )
@@ -288,11 +291,17 @@ def _narrowed(check: Checker, space: Space, search: Search) -> tuple[Space, set[
     return tuple(dimensions[name] for name in by_name if name in dimensions), refused
 
 
-def _check_arm_inside(check: Checker, name: str, settings: Any, space: Sequence[Dimension]) -> None:
-    for dimension in space:
-        value = flat(settings)[dimension.name]
-        if moves(dimension, settings, {}) and not dimension.holds(value):
-            check.refuse(
-                (*PLACE, "dimensions", dimension.name),
-                f"bounds or values that hold {value}, where arms.{name} is: a search starts there",
-            )
+def _check_arm_inside(check: Checker, name: str, settings: Any, moving: Sequence[Dimension], space: Space) -> None:
+    """Refuse dimensions that exclude the arm's own value. space: the dimensions before the study narrowed them."""
+    whole = {one.name: one for one in space}
+    for dimension in moving:
+        place, value = (*PLACE, "dimensions", dimension.name), flat(settings)[dimension.name]
+        if not moves(dimension, settings, {}) or dimension.holds(value):
+            continue
+        widest = whole[dimension.name]
+        if widest.holds(value) or widest.source == OF_THE_STUDY:
+            accepted = f"bounds or values that hold {value}, where arms.{name} is: a search starts there"
+            check.refuse(place, accepted)
+        else:
+            accepted = f"dimensions without this one, or an arm within {widest.words}: a search starts there"
+            check.refuse(place, accepted, says=f"is {value} in arms.{name}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.commands.cli import main
+from orchestration.ledger.ledger import Ledger
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from semray.testing import WORDS
@@ -89,10 +90,46 @@ def test_a_recipe_is_searched_and_its_best_point_confirmed(
         ),
         ("at: [80]", "at: [80, 100]", "steps below 100, which mnrl is trained for"),
         ("loss.scale:", "loss.scal:", "loss.scale"),
+        (
+            "scale: 20.0}",
+            "scale: 200.0}",
+            "search.dimensions.loss.scale is 200.0 in arms.mnrl\n"
+            "  accepted: dimensions without this one, or an arm within 5.0 to 100.0 (log)",
+        ),
     ],
 )
-def test_what_moves_nothing_is_refused(old: str, new: str, said: str, study: Path) -> None:
+def test_what_cannot_be_searched_is_refused(old: str, new: str, said: str, study: Path) -> None:
     study.write_text(study.read_text().replace(old, new))
     with pytest.raises(StudyError) as refused:
         read_study(study)
     assert said in str(refused.value)
+
+
+def test_a_grid_asks_for_lists_of_what_moves_alone(study: Path) -> None:
+    """The arm's loss has neither temperature nor margin."""
+    all_of_it = study.read_text().replace(
+        "  dimensions: {learning_rate: [1.0e-6, 1.0e-4], loss.scale: [20.0, 40.0]}\n", ""
+    )
+    study.write_text(all_of_it)
+    with pytest.raises(StudyError, match=r"each of learning_rate, weight_decay, loss\.scale$"):
+        read_study(study)
+
+
+def test_what_no_run_of_a_later_search_could_train_is_told_before_the_first_starts(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A batch of 16 is more than the second arm has rows."""
+    (tmp_path / "few.tsv").write_text("one\ttwo\n" + "".join(f"{word}\t{word} {word}\n" for word in WORDS[:12]))
+    text = study.read_text()
+    for old, new in (
+        ("train:\n  max", "    few: {source: few.tsv, columns: [one, two]}\ntrain:\n  max"),
+        ("train_batch_size: 16", "train_batch_size: 8"),
+        ("mnrl: {}", "mnrl: {datasets: [mine]}\n  other: {datasets: [few]}"),
+        ("arms: [mnrl]", "arms: [mnrl, other]"),
+        ("learning_rate: [1.0e-6, 1.0e-4]", "per_device_train_batch_size: [8, 16]"),
+    ):
+        text = text.replace(old, new)
+    study.write_text(text)
+    assert main(["search", str(study)]) == 2
+    assert "arms.other (search.dimensions.per_device_train_batch_size: 16)" in capsys.readouterr().err
+    assert not Ledger(tmp_path / "ledger").ids()
