@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -39,7 +40,7 @@ class SimulatedKind:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spans: list[list[tuple[float, float]]] = []
-        self.threads: set[threading.Thread] = set()  # numbers of threads are given again
+        self.threads = WeakSet[threading.Thread]()  # not by their numbers, which are given again
 
     def start(self, url: str) -> Any:
         self.spans.append([])
