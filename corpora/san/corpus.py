@@ -44,7 +44,7 @@ def load(data: SanData) -> SanCorpus:
     sets = {
         name: _made(name, names, given, sentences.texts, found)
         if isinstance(given, SetRecipe)
-        else _given(name, _folder(given), names.selection)
+        else _given(name, named_path(given), names.selection)
         for name, given in data.negatives.items()
     }
     negators = {one.negator for one in sets.values()}
@@ -68,7 +68,7 @@ def load(data: SanData) -> SanCorpus:
 def _fingerprint(data: SanData, names: Names) -> str:
     sets = {
         name: set_id(
-            cloze_manifest(names, given) if isinstance(given, SetRecipe) else read_manifest(_folder(given))
+            cloze_manifest(names, given) if isinstance(given, SetRecipe) else read_manifest(named_path(given))
         )
         for name, given in data.negatives.items()
     }
@@ -102,7 +102,3 @@ def _given(name: str, folder: Path, selection: str) -> SetFile:
             "  accepted: a set made with the same sentences, lengths and sample"
         )
     return read_set(entry("san-set", set_id(manifest), lambda draft: write_set(draft, manifest, read(folder)))[0])
-
-
-def _folder(given: str) -> Path:
-    return named_path(given)

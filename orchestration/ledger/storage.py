@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from corpora.store.durable import as_readable_as, flush, flush_tree
+from corpora.store.places import named_path
 from orchestration.ledger.away import StoreAway, answered, away, unreachable
 from orchestration.ledger.object_storage import PART, ObjectStorage
 from orchestration.ledger.silence import ANSWER_SECONDS, give_up_on_silence
@@ -108,7 +109,7 @@ def open_storage(url: str | Path) -> Storage:
     Raises StudyError for a kind of URL that is unknown or read-only, or whose package is not installed.
     """
     if "://" not in str(url):  # fsspec would take a path with :: for a chain of URLs
-        return LocalStorage(Path(os.path.expanduser(url)))
+        return LocalStorage(named_path(url))
     if str(url).startswith(("http://", "https://")):
         raise StudyError(
             f"ledger {url}: pages are read there, and nothing is kept\n  accepted: a folder, or a URL such as "
