@@ -13,6 +13,7 @@ from orchestration.ledger.environment import cpu_model
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LedgerError
 from orchestration.study.run import RUN_ID, canonical
+from trainers.engine.limits import STEP_NAMES
 
 if TYPE_CHECKING:
     from orchestration.ledger.entries.record import Record
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_READ = 60  # trainings that are read in one ledger, the newest first
 MOST_USED = 12  # of these, at most so many of the kinds sought
-STEPS = ("steps", "max_steps")  # the names of this setting in families
 WRITTEN_BY = (".declared", ".searches")  # folders that mark a ledger: of a study, of a search
 BATCHES = ("batch_size", "per_device_train_batch_size")
 
@@ -67,13 +67,13 @@ def foretell(plan: Plan, ledger: Ledger) -> Foretold | None:
 
 def _kind(run: Run) -> tuple[Any, ...]:
     """What two runs must share for the time of one to estimate the other's."""
-    unit = "texts" if _first(run, STEPS) else f"epochs of {run.corpus_fingerprint}"
+    unit = "texts" if _first(run, STEP_NAMES) else f"epochs of {run.corpus_fingerprint}"
     command = canonical(run.defining.get("run"))  # of a script, whose options may say how long it takes
     return run.family, run.backbone_fingerprint, run.precision, run.world_size, unit, command
 
 
 def _work(run: Run) -> float:
-    steps = _first(run, STEPS)
+    steps = _first(run, STEP_NAMES)
     return steps * (_first(run, BATCHES) or 1.0) if steps else _first(run, ("epochs", "num_train_epochs")) or 1.0
 
 

@@ -13,6 +13,7 @@ from orchestration.reading.read_objectives import check_objectives, written_obje
 from orchestration.study.blocks import Search
 from orchestration.study.names import names_accepted
 from search_spaces.space import OF_THE_STUDY, Dimension, Space, around, declared, moves, narrowed
+from trainers.engine.limits import STEP_NAMES
 
 if TYPE_CHECKING:
     from evaluators.significance.claims import Declared
@@ -202,7 +203,7 @@ def _check_stop_early(check: Checker, arms: Any, family: Family, search: Search)
     written = check.document.at((*place, "at")) if check.document.holds((*place, "at")) else None
     steps_at = [step for step in written if isinstance(step, int)] if isinstance(written, list) else []
     for name in search.arms:
-        steps = getattr(arms[name], "steps", getattr(arms[name], "max_steps", None))
+        steps = next((getattr(arms[name], one) for one in STEP_NAMES if hasattr(arms[name], one)), None)
         if steps is not None and max(steps_at, default=0) >= steps:
             check.refuse((*place, "at"), f"steps below {steps}, which {name} is trained for")
 

@@ -8,6 +8,7 @@ STEPS_AT_MOST = 10_000_000
 Steps = Annotated[
     int, Ge(1), Le(STEPS_AT_MOST), f"a whole number from 1 to {STEPS_AT_MOST:,}, days of training at any speed"
 ]
+STEP_NAMES = ("steps", "max_steps")  # of this setting in families
 BATCH_AT_MOST = 1_000_000  # texts a step: more than any published recipe takes, and no memory holds
 Batch = Annotated[int, Ge(1), Le(BATCH_AT_MOST), f"a whole number from 1 to {BATCH_AT_MOST:,}"]
 MicroBatchSize = Annotated[int, Ge(1)] | Literal["auto"] | None  # texts that pass at a time; None: all of a step

@@ -243,7 +243,7 @@ AT_WORK = """
 import pathlib, signal, sys, time
 out = pathlib.Path(sys.argv[1])
 def save(number, frame):
-    time.sleep(0.3)
+    time.sleep(0.3)  # what saving takes
     (out / "saved").touch()
     sys.exit()
 signal.signal(signal.SIGTERM, save if sys.argv[2] == "saves" else signal.SIG_IGN)
