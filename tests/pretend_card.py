@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_a
 
 from tests.card_autocast import mapped, put_autocast
 from trainers.engine import loop
+from trainers.engine.process import reset_process
 from trainers.engine.world import World
 
 ATEN = torch.ops.aten
@@ -168,7 +169,7 @@ class _Engine:
 
 @contextmanager
 def _engine(model: nn.Module, groups: Any, recipe: loop.Recipe, seed: int, world: World) -> Iterator[_Engine]:
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     model.to(world.device)
     optimizer = torch.optim.AdamW([dict(group) for group in groups], fused=True)
     usual = partial(loop.schedule, steps=recipe.steps, warmup=recipe.warmup)

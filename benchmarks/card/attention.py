@@ -16,7 +16,7 @@ from trainers.encoders import encoder as encoders_module
 from trainers.encoders.encoder import Encoder, slack_of
 from trainers.encoders.packing import Rectangle, packed_attention
 from trainers.encoders.tokens import Tokens, groups
-from trainers.engine.loop import reset_process
+from trainers.engine.process import reset_process
 from trainers.engine.world import World
 
 SLACKS = (64, 512, 2048, 8192)  # padding cells of a rectangle

@@ -50,8 +50,9 @@ def fit(
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
+    from trainers.engine.process import reset_process
 
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     occurrences = read(settings, backbone, world)
     assert isinstance(occurrences, OccurrenceEncoder), "settings let no arm learn a readout by lemma"
     encoder, steps = occurrences.encoder, steps_of(settings, corpus.pairs["train"])

@@ -54,9 +54,10 @@ def fit(
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
     from trainers.engine.optimisation import parameter_groups
+    from trainers.engine.process import reset_process
     from trainers.engine.streams import torch_stream
 
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     encoder = read(settings, backbone, world)
     if encoder.layer_gate is not None and not encoder.layer_gate.trained:
         encoder.layer_gate.initialise(torch_stream(seed, "init", "layer_gate"))

@@ -32,13 +32,13 @@ def read(settings: Settings, folder: Path, world: World) -> WordEncoder:
     needs a corpus.
     """
     from trainers.defsent.encoder import RECORD, WordEncoder
-    from trainers.engine import loop
+    from trainers.engine.process import reset_process
 
     if (folder / RECORD).is_file():
         model = WordEncoder.load(folder)
         model.encoder.precision = world.precision
         return model.to(world.device)
-    loop.reset_process(0, world)
+    reset_process(0, world)
     encoder = _load_encoder(settings, folder, world)
     head = head_of(settings, encoder, folder, (), 0, world.tell)[0]
     return WordEncoder(encoder, head, {"head_source": settings.head_source}).to(world.device).eval()
@@ -54,9 +54,9 @@ def fit(
     """
     from trainers.defsent.encoder import WordEncoder
     from trainers.defsent.vocabulary import words_known
-    from trainers.engine import loop
+    from trainers.engine.process import reset_process
 
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     encoder = _load_encoder(settings, backbone, world)
     pieces, kept = words_known(encoder.tokenizer, corpus, backbone.name)
     texts = [*corpus.rows["train"].definitions.take(kept.rows[: settings.mlm_texts]), *corpus.plain_texts]

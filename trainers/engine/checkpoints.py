@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from corpora.store.cache import digest_of
 from corpora.store.durable import flush
+from trainers.engine.deep_speed import pickled_classes
 from trainers.engine.world import Progress, World
 
 NAME = re.compile(r"step-(\d+)")
@@ -56,11 +57,11 @@ def save(engine: Any, world: World, curve: list[Progress]) -> None:
         world.save(world.scratch / name, curve[-1].step)
 
 
-def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress]:
+def resume(engine: Any, world: World) -> list[Progress]:
     """Load the newest whole checkpoint into the engine and return its curve; an empty curve if there is none.
 
-    readable: the classes that may be unpickled beside tensors and plain data. A checkpoint whose files differ from
-    what was written, on any rank, is removed unread, and an older one is tried, which a killed run may have left.
+    A checkpoint whose files differ from what was written, on any rank, is removed unread, and an older one is
+    tried, which a killed run may have left.
     world.go_on gets the cost recorded in the checkpoint, {} from old versions that recorded none.
     """
     assert world.scratch is not None
@@ -68,7 +69,7 @@ def resume(engine: Any, world: World, readable: Sequence[type]) -> list[Progress
     folder = _newest_whole(world.scratch, engine.device)
     if folder is None:
         return []
-    with _restricted_pickle(readable):
+    with _restricted_pickle():
         _, client_state = engine.load_checkpoint(str(world.scratch), tag=folder.name)
     world.go_on(client_state.get("cost", {}))
     return [Progress(**fields) for fields in client_state["curve"]]
@@ -131,13 +132,13 @@ def _finished(scratch: Path) -> list[tuple[int, Path]]:
 
 
 @contextmanager
-def _restricted_pickle(readable: Sequence[type]) -> Iterator[None]:
-    """Make torch unpickle only tensors, plain data and these classes: DeepSpeed sets no limits itself."""
+def _restricted_pickle() -> Iterator[None]:
+    """Make torch unpickle only tensors, plain data and DeepSpeed's classes: DeepSpeed sets no limits itself."""
     name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
     before = os.environ.get(name)
     os.environ[name] = "1"
     try:
-        with torch.serialization.safe_globals(list(readable)):
+        with torch.serialization.safe_globals([*pickled_classes()]):
             yield
     finally:
         os.environ.pop(name) if before is None else os.environ.update({name: before})

@@ -8,30 +8,25 @@ run that resumes from a checkpoint goes on exactly as if it had never stopped.
 
 from __future__ import annotations
 
-import gc
 import math
-import os
-import random
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
 from trainers.engine.bf16_copies import Bf16Copy, with_bf16_copies
-from trainers.engine.memory import ONEDNN_CACHE, keeping_memory, set_cublas_workspace
+from trainers.engine.memory import keeping_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
 from trainers.engine.optimisation import clip, merge_groups, schedule
+from trainers.engine.process import join_process_group, reset_process
 from trainers.engine.row_gradients import RowGradients
 from trainers.engine.shortage import reporting_state_shortage
 from trainers.engine.streams import number, seed_global
@@ -114,14 +109,13 @@ def fit(
     on_gpu = torch.device(world.device).type != "cpu"
     ahead = Ahead(batches, recipe.steps) if on_gpu and seat is None else None
     with (
-        _restoring_linear(),
         counting(model) as flops,
         nullcontext() if seat is None else seat.joined(model),
         _deepspeed_engine(model, groups, recipe, seed, world) as engine,
         _gradients_for_optimizer(model, recipe, world) as prepare_gradients,
         ahead or nullcontext(),
     ):
-        curve = [] if world.scratch is None else checkpoints.resume(engine, world, _checkpointed())
+        curve = [] if world.scratch is None else checkpoints.resume(engine, world)
         if micro is not None and curve and (smaller := curve[-1].figures.get("micro_batch")):
             micro.size = int(smaller)  # dropout is drawn per part, so resuming needs the same parts
         engine.train()
@@ -307,129 +301,17 @@ def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> No
 def _deepspeed_engine(
     model: nn.Module, groups: Sequence[Mapping[str, Any]], recipe: Recipe, seed: int, world: World
 ) -> Iterator[DeepSpeedEngine]:
-    """Yield a DeepSpeed engine around the model, and destroy it afterwards: many runs share one process."""
+    """Yield a DeepSpeed engine around the model and its optimizer, in a process without traces of earlier runs."""
     from trainers.engine import deep_speed  # its import takes seconds, and only training needs it
 
     reset_process(seed, world)
-    deepspeed = deep_speed.prepared()
-    _join_process_group(world)
-    # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
+    join_process_group(world)
     with reporting_state_shortage(world.seat):
         model.to(world.device)
+    # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
     merged = [dict(group) for group in groups] if world.zero_stage else merge_groups(groups)
     optimizer = torch.optim.AdamW(merged, betas=(0.9, 0.999), eps=1e-8, fused=True)
     linear_decay = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or linear_decay)
-    with deep_speed.quiet(), reporting_state_shortage(world.seat):
-        engine, *_ = deepspeed.initialize(
-            model=model, optimizer=optimizer, lr_scheduler=scheduler, config=_configuration(recipe, world)
-        )
-    if world.size == 1 and world.zero_stage == 0:
-        engine.enable_backward_allreduce = False  # one worker averages with nobody: saves copying every gradient
-    if not world.zero_stage:  # DeepSpeed's zero_grad searches all modules for trained parameters
-        engine.zero_grad = optimizer.zero_grad
-    try:
-        with keeping_memory():
-            yield engine
-        if world.zero_stage == 3:
-            _gather_parameters(model, engine)
-    finally:
-        engine.destroy()
-        optimizer.state.clear()  # the engine is a reference cycle, freed late; its largest part is freed here
-        model.zero_grad(set_to_none=True)
-
-
-@contextmanager
-def _restoring_linear() -> Iterator[None]:
-    """Put torch's linear function back afterwards: ZeRO 3 replaces it for the whole process and leaves it so.
-
-    DeepSpeed's function rounds otherwise, which would change later trainings and scores in this process.
-    """
-    torchs_linear = torch.nn.functional.linear
-    try:
-        yield
-    finally:
-        torch.nn.functional.linear = torchs_linear
-
-
-def _gather_parameters(model: nn.Module, engine: DeepSpeedEngine) -> None:
-    """Give every rank all parameters of a model that ZeRO 3 had partitioned, and remove DeepSpeed's hooks.
-
-    Every rank must call it. The model is then an ordinary module that any rank can evaluate and save alone.
-    """
-    from deepspeed.runtime.zero import GatheredParameters
-
-    engine.optimizer.parameter_offload._remove_module_hooks()
-    parameters = list(model.parameters())
-    with GatheredParameters(parameters):
-        whole = [parameter.detach().clone() for parameter in parameters]
-    for parameter, values in zip(parameters, whole, strict=True):  # in place: other objects may refer to it
-        parameter.data = values
-        vars(parameter).clear()  # DeepSpeed's attributes, by which it would be partitioned again
-
-
-def _configuration(recipe: Recipe, world: World) -> dict[str, Any]:
-    """DeepSpeed's configuration. bf16 means autocast over float32 weights, which are the master copy.
-
-    Not DeepSpeed's bf16 engine, which copies weights and gradients between formats and is slower for it.
-    """
-    return {
-        "train_micro_batch_size_per_gpu": 1,  # bookkeeping only: batches come from us
-        # without ZeRO `clip` does it: DeepSpeed's clipping waits for the GPU
-        "gradient_clipping": recipe.clip_norm if world.zero_stage else 0.0,
-        "timers": {"throughput": {"enabled": False}},  # they would wait for the GPU twice a step
-        "steps_per_print": 10**9,
-        "zero_allow_untested_optimizer": True,
-        "zero_optimization": {"stage": world.zero_stage},
-        "torch_autocast": {"enabled": world.precision == "bf16", "dtype": "bfloat16"},
-    }
-
-
-def reset_process(seed: int, world: World) -> None:
-    """Reset the process's global settings and random numbers, so that earlier runs in it change nothing."""
-    gc.collect()  # frees engines of earlier runs
-    device = torch.device(world.device)
-    os.environ["DS_ACCELERATOR"] = device.type
-    os.environ["LOCAL_RANK"] = str(device.index or 0)
-    os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
-    os.environ.setdefault(*ONEDNN_CACHE)
-    if device.type == "cuda":
-        torch.cuda.set_device(device.index or 0)  # refuses a device without an index
-        set_cublas_workspace(device)
-    torch.set_num_threads(world.threads)
-    torch.set_default_dtype(torch.float32)
-    torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # every new tensor would be filled with NaN
-    random.seed(number(seed, "process"))
-    np.random.seed(number(seed, "process") % 2**32)  # noqa: NPY002 - for libraries that draw from it
-    torch.manual_seed(number(seed, "process"))
-
-
-def _checkpointed() -> list[type]:
-    """DeepSpeed's classes that its checkpoints contain (ZeRO 1 and above)."""
-    from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
-    from deepspeed.runtime.zero.config import ZeroStageEnum
-    from deepspeed.utils.tensor_fragment import fragment_address
-
-    # Python before 3.11.4 writes a member of an enumeration as a call of getattr, which no safe load accepts
-    ZeroStageEnum.__reduce_ex__ = lambda member, protocol: (ZeroStageEnum, (member.value,))
-    return [LossScaler, DynamicLossScaler, ZeroStageEnum, fragment_address]
-
-
-def _join_process_group(world: World) -> None:
-    """Make the process group of a single worker, which DeepSpeed needs too; it uses memory and loopback only."""
-    if dist.is_initialized():
-        assert dist.get_world_size() == world.size, "the process group is not the world's"
-        return
-    assert world.size == 1, "a world of several workers comes with its process group"
-    name = "GLOO_SOCKET_IFNAME"
-    before = os.environ.get(name)
-    os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
-    try:
-        backend = "nccl" if torch.device(world.device).type == "cuda" else "gloo"
-        # No device_id: with one, torch derives DeepSpeed's group from this one by ncclCommSplit, which fails for
-        # one worker on some machines (DeepSpeed #8248). Without, it takes the card that is set.
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-        warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
-    finally:
-        os.environ.pop(name) if before is None else os.environ.update({name: before})
+    with deep_speed.engine_of(model, optimizer, scheduler, recipe.clip_norm, world) as engine, keeping_memory():
+        yield engine

@@ -29,6 +29,7 @@ from trainers.encoders.backbones import BackboneError, resolve_backbone
 from trainers.encoders.masked_lm import load_masked_lm
 from trainers.encoders.tokens import Tokens, own_tokens, tokenise, tokenizer_in, within
 from trainers.engine import loop
+from trainers.engine.process import reset_process
 from trainers.engine.streams import numpy_stream, torch_stream
 from trainers.engine.transfers import moved
 from trainers.san.masked_model import HEADS, head_of
@@ -94,7 +95,7 @@ def train(
     and ValueError for fewer than two sentences.
     """
     folder = resolve_backbone(backbone)
-    loop.reset_process(settings.seed, world)
+    reset_process(settings.seed, world)
     tokenizer = tokenizer_in(folder)
     if tokenizer.mask_token_id is None:
         raise BackboneError(f"--backbone {backbone}: its tokenizer has no mask token\n  accepted: one like BERT's")

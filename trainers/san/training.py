@@ -46,11 +46,12 @@ def fit(
     from trainers.engine import loop
     from trainers.engine.micro_batches import MicroBatch
     from trainers.engine.optimisation import parameter_groups
+    from trainers.engine.process import reset_process
     from trainers.san.batches import batches, steps_of
     from trainers.san.readers import encoder_of, reader_of
     from trainers.san.student import Student
 
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     encoder = encoder_of(settings, backbone, world)
     micro = MicroBatch.of(settings.micro_batch, world)
     student = Student(encoder, settings, seed, micro)

@@ -49,12 +49,12 @@ def fit(
     """Train with the library's trainer. Raises Diverged, or Stopped if world.stopping()."""
     import torch
 
-    from trainers.engine import loop
+    from trainers.engine.process import reset_process
     from trainers.engine.streams import number
     from trainers.engine.world import Stopped
     from trainers.sentence_transformers.trainer import RecipeTrainer, Steps, newest
 
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     encoder = read(settings, backbone, world)  # the library's steps turn dropout on, its `encode` off
     names = settings.datasets or tuple(corpus.sets)
     specs = settings.losses(names)

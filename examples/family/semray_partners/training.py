@@ -20,6 +20,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.tokens import Tokens
 from trainers.engine import loop
 from trainers.engine.optimisation import parameter_groups
+from trainers.engine.process import reset_process
 from trainers.losses import info_nce
 
 
@@ -43,7 +44,7 @@ def fit(
     settings: Settings, backbone: Path, corpus: Corpus, seed: int, world: World
 ) -> tuple[Encoder, list[Progress]]:
     """Train an encoder from this backbone; its curve has one Progress a step."""
-    loop.reset_process(seed, world)
+    reset_process(seed, world)
     encoder = read(settings, backbone, world)
     curve = loop.fit(
         encoder,

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tests.workers import together
-from trainers.engine import deep_speed, loop
+from trainers.engine import deep_speed, loop, process
 from trainers.engine.loop import Diverged, Recipe, fit
 from trainers.engine.micro_batches import MicroBatch
 from trainers.engine.optimisation import clip, merge_groups, parameter_groups, schedule
@@ -318,9 +318,9 @@ def test_deepspeed_runs_where_the_world_is_whatever_it_took_for_its_own():
 def test_a_group_of_one_on_a_card_is_not_bound_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the group that DeepSpeed makes of it would be split off by NCCL, which one worker alone may not survive."""
     told: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    monkeypatch.setattr(loop.dist, "is_initialized", lambda: False)
-    monkeypatch.setattr(loop.dist, "init_process_group", lambda *args, **named: told.append((args, named)))
-    loop._join_process_group(World(device="cuda:0"))
+    monkeypatch.setattr(process.dist, "is_initialized", lambda: False)
+    monkeypatch.setattr(process.dist, "init_process_group", lambda *args, **named: told.append((args, named)))
+    process.join_process_group(World(device="cuda:0"))
     ((backend,), named), *_ = told
     assert backend == "nccl"
     assert named.get("device_id") is None
