@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestration.commands.terminal import DONE, fitted, ledger_of, study_of, width_of
 from orchestration.commands.waiting import PREPARING, doing
@@ -18,6 +19,7 @@ from orchestration.study.names import printable
 
 if TYPE_CHECKING:
     from orchestration.plan.reach import Reach
+    from orchestration.study.run import Run
 
 
 def plan(options: Namespace) -> int:
@@ -32,17 +34,12 @@ def plan(options: Namespace) -> int:
             checked_backbones(study)
     if options.json:
         reaches, _ = _reaches(plan, ledger)
-        done = {run.id for run in plan.done}
-        runs = [
-            {"id": r.id, "arm": r.arm, "backbone": r.backbone, "seed": r.seed, "done": r.id in done}
-            for r in (wider or plan).runs
-        ]
         print(
             json.dumps(
                 {
                     "study": study.name,
-                    "runs": runs[: len(plan.runs)],
-                    "next_seed": runs[len(plan.runs) :],  # for claims that are open when the others are done
+                    "runs": runs_as_json(plan, plan.runs),
+                    "next_seed": next_seed(plan, wider),
                     "rows": [asdict(one) for one in family(study.family).rows(study.data) or ()],
                     "claims": [asdict(reach) for reach in reaches],
                 },
@@ -53,6 +50,20 @@ def plan(options: Namespace) -> int:
         lines = (words_of(plan, ledger, options.price), open_words(plan, wider), next_step(plan, wider))
         print(fitted(printable("\n".join(filter(None, lines)), keep="\n"), width_of(sys.stdout)))
     return DONE
+
+
+def runs_as_json(plan: Plan, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Runs of a plan, or of a wider one, as plain JSON types."""
+    done = {run.id for run in plan.done}
+    return [
+        {"id": run.id, "arm": run.arm, "backbone": run.backbone, "seed": run.seed, "done": run.id in done}
+        for run in runs
+    ]
+
+
+def next_seed(plan: Plan, wider: Plan | None) -> list[dict[str, Any]]:
+    """The runs by which `semray run` would widen the plan, as claims are still open when all others are done."""
+    return runs_as_json(plan, wider.runs[len(plan.runs) :]) if wider else []
 
 
 def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:

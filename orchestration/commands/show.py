@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.store.json_text import json_text
+from orchestration.commands.plan_words import next_seed
 from orchestration.commands.publish import report_folder
 from orchestration.commands.standing import beside, current_findings, for_report, to_report
 from orchestration.commands.terminal import (
@@ -70,7 +71,7 @@ def status(options: Namespace) -> int:
         for run in plan.runs
     ]
     if options.json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps({"study": study.name, "runs": rows, "next_seed": next_seed(plan, wider)}, indent=1))
         return DONE
     for row in rows:
         problem = in_one_line(str(row["problem"]))

@@ -181,7 +181,7 @@ def test_plan_and_status_know_what_is_done(ask: Ask) -> None:
     assert "done 7" in out
     assert "H1" in out
     code, out, _ = ask("status", "small.yaml", "--json")
-    assert {row["status"] for row in json.loads(out)} == {"done"}
+    assert {row["status"] for row in json.loads(out)["runs"]} == {"done"}
 
 
 def test_seeds_are_added_until_decided_or_spent(ask: Ask, place: Path) -> None:

@@ -130,7 +130,9 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
         return [run.id for run in runs]
 
     def as_json() -> tuple[list[str], list[str]]:
-        held = json.loads("\n".join(told("plan", "--json")))
+        held, standing = (json.loads("\n".join(told(word, "--json"))) for word in ("plan", "status"))
+        assert standing["next_seed"] == held["next_seed"]
+        assert [run["id"] for run in standing["runs"]] == [run["id"] for run in held["runs"]]
         return [run["id"] for run in held["runs"]], [run["id"] for run in held["next_seed"]]
 
     fill(ledger, first.runs)

@@ -166,7 +166,8 @@ def confirmed(capsys: pytest.CaptureFixture[str], *words: str) -> list[list[dict
     """What each object that a command prints for programs says of confirmations."""
     capsys.readouterr()
     assert main([*words, "--json"]) == 0
-    return [one["confirmed"] for one in json.loads(capsys.readouterr().out)]
+    found = json.loads(capsys.readouterr().out)
+    return [one["confirmed"] for one in (found["runs"] if words[0] == "status" else found)]
 
 
 def test_programs_are_told_of_a_confirmation_and_of_a_search_that_moved_on(
