@@ -13,7 +13,7 @@ from orchestration.commands.terminal import DONE, fitted, ledger_of, study_of, w
 from orchestration.commands.waiting import PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned
+from orchestration.plan.held import check_kept, planned
 from orchestration.plan.plan import Plan, checked_backbones
 from orchestration.study.names import printable
 
@@ -32,6 +32,7 @@ def plan(options: Namespace) -> int:
         plan, wider = grown_and_next(planned(study, ledger), ledger)
         if plan.left:
             checked_backbones(study)
+            check_kept(plan, ledger)
     if options.json:
         reaches, _ = _reaches(plan, ledger)
         print(

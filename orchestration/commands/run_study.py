@@ -15,7 +15,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, s
 from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
-from orchestration.plan.held import planned
+from orchestration.plan.held import check_kept, planned
 from orchestration.plan.kept_models import models_to_remove
 from orchestration.plan.plan import Plan, prepare
 from orchestration.study.names import typed
@@ -68,6 +68,7 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
         say(words_of(reached, ledger))
         if reached.left or wider:
             with doing(PREPARING):
+                check_kept(reached, ledger)
                 prepare(study)  # finds the last mistakes before a lane starts
         declaration = declare(study, plan.runs, ledger)  # before any outcome can be seen
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")

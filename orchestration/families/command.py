@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 from os.path import exists, isfile  # Path's methods raise an error for a name that is too long
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from corpora.command.corpus import fingerprint, load
 from corpora.command.data import CommandData
+from corpora.command.scores import FILES
 from corpora.command.watched import covers
 from corpora.store.errors import CorpusError
 from corpora.store.fields import field_types
@@ -29,10 +30,12 @@ from trainers.command.settings import GIVEN, SEED, Settings, command_of, definin
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
-    from orchestration.study.run import Job, Result
+    from orchestration.study.run import Job, Result, Run
     from orchestration.study.study import Study
     from trainers.engine.world import World
 
+# what a task reads -> what a command leaves for it, and the files of which one shows that it did
+LEFT = {"texts": ("an encoder", ("config.json",)), "scores": ("a file of scores", FILES)}
 ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # mark the folder of a Python environment
 
 
@@ -42,6 +45,21 @@ class CommandFamily(EncoderFamily):
 
     def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
         """Refuse none: a script may open what semray cannot."""
+
+    def check_kept(self, study: Study, kept: Callable[[], Sequence[tuple[Run, Collection[str]]]]) -> None:
+        """Refuse a task that needs an encoder, or scores, where no finished command of an arm left it."""
+        table, left_by = self.tasks(study.data), dict[tuple[str, str], set[str]]()
+        for run, files in kept():
+            for name in run.tasks if files else ():  # without files the command runs again
+                left_by.setdefault((name, run.arm), set()).update(files)
+        for (name, arm), files in left_by.items():
+            needed, signs = LEFT[table[name].reads]
+            if files.isdisjoint(signs):
+                raise ValueError(
+                    f"evaluate: {name} needs {needed}, and no finished run of {arm} left one\n  accepted: tasks "
+                    "that read what they left; a script that leaves one; or, where nothing that data.watch holds "
+                    "has changed, `semray set-aside RUN` for each, which has `semray run` start its command again"
+                )
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         table, brought = self.tasks(study.data), brought_tasks(study.data)

@@ -7,7 +7,7 @@ encoder of texts are an `EncoderFamily` (encoders.py), those with a run body of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corpora.store.telling import HowFar, Tell
     from evaluators.metrics.headroom import Headroom
     from evaluators.tasks.task import Readers, Tasks
-    from orchestration.study.run import Job, Result
+    from orchestration.study.run import Job, Result, Run
     from orchestration.study.study import Study
     from search_spaces.space import Space
     from trainers.engine.world import Progress, World
@@ -263,6 +263,14 @@ class Family(Protocol):
         """Raise ValueError or BackboneError for a backbone that its configuration shows to be none for an arm.
 
         Plans ask too: nothing is built, and no library that trains is loaded.
+        """
+        ...
+
+    def check_kept(self, study: Study, kept: Callable[[], Sequence[tuple[Run, Collection[str]]]]) -> None:
+        """Raise ValueError for a task that reads what the finished runs of an arm did not leave.
+
+        kept: asks the ledger for the trained runs of arms without a run that is scored on all tasks; each with the
+        tasks that it lacks, and the names of the files of its model. Plans ask too.
         """
         ...
 

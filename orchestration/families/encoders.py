@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -154,6 +154,9 @@ class EncoderFamily:
             check_kind(folder)
         for check in self.backbone_checks:
             check(study, backbones)
+
+    def check_kept(self, study: Study, kept: Callable[[], Sequence[tuple[Run, Collection[str]]]]) -> None:
+        """Refuse none: what is kept of a run is its encoder."""
 
     def prepare(self, study: Study, backbones: Sequence[Path]) -> None:
         if study.resources.runs_per_stack > 1:

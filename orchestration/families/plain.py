@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration.families.contract import ArmPlot, ArmSeen, FirstStudy, RowsOf
 
 if TYPE_CHECKING:
+    from orchestration.study.run import Run
     from orchestration.study.study import Study
     from search_spaces.space import Space
 
@@ -49,6 +50,9 @@ class PlainFamily:
         return ""
 
     def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
+        """Refuse none."""
+
+    def check_kept(self, study: Study, kept: Callable[[], Sequence[tuple[Run, Collection[str]]]]) -> None:
         """Refuse none."""
 
     def slips(self, study: Study) -> Sequence[str]:

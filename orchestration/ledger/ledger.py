@@ -409,6 +409,15 @@ class Ledger:
         there = self._of_each(keeps, runs)
         return frozenset(run.id for run, model in zip(runs, there, strict=True) if not model)
 
+    def model_files(self, runs: Iterable[Run]) -> list[frozenset[str]]:
+        """The names of the files of each trained run's model, by its seal; none where no model is kept."""
+
+        def names(run: Run) -> frozenset[str]:
+            seal = self._files(self._trained(run)).seal or {}
+            return frozenset(name.removeprefix(MODEL) for name in seal if name.startswith(MODEL))
+
+        return self._of_each(names, runs)
+
     def drop_model(self, run: Run) -> None:
         """Delete a run's model. Its scores stay valid; scoring it on a new task will train it again.
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orchestration.families.registry import family
 from orchestration.plan.plan import Facts, Plan, extend, gather_facts
 from orchestration.plan.plan import plan as make_plan
+from orchestration.study.errors import StudyError
 from orchestration.study.run import DATA, TRAINING
 
 if TYPE_CHECKING:
@@ -72,6 +74,20 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
 def _scoring(record: Record) -> float:
     """The seconds of a run after its training."""
     return sum(spent for name, spent in record.seconds.items() if name not in (DATA, TRAINING))
+
+
+def check_kept(plan: Plan, ledger: Ledger) -> None:
+    """StudyError for a task that reads what the finished runs of an arm did not leave."""
+    scored = {run.arm for run in plan.done}
+
+    def kept() -> list[tuple[Run, frozenset[str]]]:
+        runs = [run.remaining(plan.finished) for run in plan.to_score if run.arm not in scored]
+        return list(zip(runs, ledger.model_files(runs), strict=True))
+
+    try:
+        family(plan.study.family).check_kept(plan.study, kept)
+    except ValueError as error:
+        raise StudyError(f"{plan.study.path}: {error}") from None
 
 
 def with_recorded_costs(plan: Plan, ledger: Ledger) -> Plan:

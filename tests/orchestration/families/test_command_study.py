@@ -440,6 +440,32 @@ def test_scores_without_metrics_are_refused(place: Path) -> None:
         planned(place, ", metrics: {accuracy: higher, loss: lower}", "")
 
 
+def test_a_task_more_that_reads_what_no_script_left_is_refused(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an arm all of whose finished commands left none; one that left an encoder, or whose files are gone, goes on."""
+    (place / "STSBenchmark").mkdir()
+    (place / "STSBenchmark" / "sts-test.csv").write_text("main\tnews\t2012\t1\t2\tone\ttwo\n")
+    then = "    options.backbone = 'tiny' if Path('tiny').exists() else ''\n    if options.backbone:\n"
+    (place / "train.py").write_text(SCRIPT.replace("    if options.backbone:\n", then))
+    ledger, asked = Ledger(place / "ledger"), planned(place)
+    carry_out(asked.runs[:3], ledger)
+    text = STUDY.replace("data: {", f"data: {{path: {place}, ").replace("[scores]", "[scores, sts/STS-B]")
+    (place / "mine.yaml").write_text(text)
+    for word in ("plan", "run"):
+        assert main([word, "mine"]) == 2
+        told = "mine.yaml: evaluate: sts/STS-B needs an encoder, and no finished run of slow left one\n  accepted"
+        assert told in capsys.readouterr().err
+    ledger.drop_model(asked.runs[0])  # its command runs again, the other two still left none
+    assert main(["plan", "mine"]) == 2
+    (place / "mine.yaml").write_text(text.replace("arms: {slow: {lr: 1.0e-3}, ", "arms: {slow: {lr: 1.0e-2}, "))
+    assert main(["plan", "mine"]) == 2
+    assert "no finished run of fast left one" in capsys.readouterr().err
+    tiny_backbone(place / "tiny")
+    carry_out(asked.runs[3:], ledger)
+    assert main(["plan", "mine"]) == 0
+
+
 def test_an_arm_may_be_the_backbone_as_it_is(place: Path) -> None:
     """Beside a command that starts from it, on a task that semray scores."""
     (place / "STSBenchmark").mkdir()
