@@ -220,11 +220,15 @@ def test_what_it_prints_may_be_larger_than_memory(tmp_path: Path) -> None:
 
 
 def test_it_hears_a_hangup_though_a_lane_does_not(tmp_path: Path) -> None:
-    """A closing terminal must not end lanes; a script may need SIGHUP for processes of its own."""
+    """A closing terminal must not end lanes; a script may need SIGHUP for processes of its own.
+
+    The script takes back what `nohup` has the whole session of tests ignore.
+    """
+    code = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGHUP)"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         with pytest.raises(CommandFailed, match="ended by SIGHUP after"):
-            python("import os, signal; os.kill(os.getpid(), signal.SIGHUP)", world=World(scratch=tmp_path))
+            python(code, world=World(scratch=tmp_path))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
