@@ -86,7 +86,7 @@ def _all_parts(data: RecipeData) -> tuple[Sets, Mapping[str, int]]:
 
     Test, dev and training rows share no text, over all sets.
     """
-    sets = tuple((name, one, _stamp(name, one, data.path)) for name, one in data.datasets.items())
+    sets = tuple((name, one, _stamp_of(name, one, data.path)) for name, one in data.datasets.items())
     return _cached_parts(sets, data.path)
 
 
@@ -105,6 +105,17 @@ def _cached_parts(
             found[part] = [row for row in found[part] if held.isdisjoint(map(text_key, row[0]))]
         held |= {text_key(text) for found in parts.values() for row in found[part] for text in row[0]}
     return parts, {name: before[name] - len(found["train"]) for name, found in parts.items()}
+
+
+def _stamp_of(name: str, one: TrainingSet, path: str | None) -> tuple[tuple[Path, int, int], ...]:
+    """As `_stamp`. CorpusError for a folder that this user may not enter, though its files may be listed."""
+    try:
+        return _stamp(name, one, path)
+    except PermissionError as error:
+        raise CorpusError(
+            f"data.datasets.{name}.source = {one.source}: {Path(error.filename).parent} may not be entered "
+            f"({error.strerror})\n  accepted: a file or folder that you may read, in folders that you may enter"
+        ) from None
 
 
 def _stamp(name: str, one: TrainingSet, path: str | None) -> tuple[tuple[Path, int, int], ...]:

@@ -43,4 +43,5 @@ def refusals_as_study_errors(place: Path | str) -> Iterator[None]:
 
 def _refused(error: OSError, place: Path | str) -> StudyError:
     reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # of the first file
-    return StudyError(f"{error.filename or place}: {reason}\n  accepted: a place that may be written and has room")
+    accepted = "a place that may be read and written, and has room"
+    return StudyError(f"{error.filename or place}: {reason}\n  accepted: {accepted}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,26 @@ def test_a_folder_that_changes_is_read_again(source: str, tmp_path: Path, monkey
             place.mkdir(parents=True, exist_ok=True)
             (place / "train.jsonl").write_text(json.dumps({"a": word, "b": "water"}) + "\n")
         assert rows_of(source, path=tmp_path / "sets", label=None).texts["a"] == [word]
+
+
+@pytest.mark.parametrize("source", ["shut", "shut/rows.jsonl"])
+def test_a_folder_that_may_not_be_entered_is_named(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its names may be listed. (Root may enter any folder: the answer is made up.)"""
+    shut, look = tmp_path / "shut", os.stat
+    shut.mkdir()
+    written(shut, ".jsonl")
+
+    def refused(path: Any, **more: Any) -> os.stat_result:
+        if shut in Path(os.fspath(path)).parents:
+            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+        return look(path, **more)
+
+    monkeypatch.setattr(os, "stat", refused)
+    told = rf"data\.datasets\.one\.source = {tmp_path}/{source}: {shut} may not be entered \(Permission denied\)\n"
+    with pytest.raises(CorpusError, match=told):
+        rows_of(tmp_path / source)
 
 
 def test_a_data_set_that_is_nowhere_is_said_with_how_to_get_it(

@@ -221,7 +221,7 @@ def test_streams_that_take_nothing(place: Path, closed: str, shown: int) -> None
     said = [line for line in done.stderr.splitlines() if not line.startswith(("importing", "ledger  none at"))]
     assert said == full * [
         "standard output: No space left on device",
-        "  accepted: a place that may be written and has room",
+        "  accepted: a place that may be read and written, and has room",
     ]
 
 
