@@ -15,6 +15,8 @@ from corpora.store.errors import CorpusError
 from corpora.store.places import named_path
 
 MADE = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints"}
+# compiled Python; and while a file is open, Emacs' lock (a link to nothing) and unsaved text, and Vim's swap file
+MADE_FILE = re.compile(r".*\.pyc|\.#.*|#.*#|\..*\.sw[a-p]")
 LEDGER = ".drivers"  # a ledger has this folder from its first study on
 BESIDE_LEDGER = re.compile(r"reports|mlartifacts|mlflow\.db(-\w+)?")
 GIT_SECONDS = 10.0
@@ -23,8 +25,8 @@ GIT_SECONDS = 10.0
 def fingerprint(watch: Sequence[str]) -> str:
     """sha256 over the content of these files and folders. CorpusError names each that is missing.
 
-    Files that Python, git and semray keep beside sources are left out. A folder's name and all below it count,
-    linked folders too; its place does not.
+    Files that Python, git, editors and semray keep beside sources are left out. A folder's name and all below it
+    count, linked folders too; its place does not.
     """
     missing = [name for name in watch if not os.path.exists(named_path(name))]
     if missing:
@@ -109,7 +111,7 @@ def _below(place: Path, folder: Path, above: frozenset[Path], linked: dict[Path,
         if _is_own(path):
             continue
         if not one.is_dir():
-            yield from [] if one.name.endswith(".pyc") else [[name, _digest(path)]]
+            yield from [] if MADE_FILE.fullmatch(one.name) else [[name, _digest(path)]]
         elif one.name in MADE:
             continue
         elif not one.is_symlink():

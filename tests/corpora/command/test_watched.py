@@ -76,6 +76,19 @@ def test_what_programs_make_beside_sources_does_not_count(place: Path) -> None:
     assert fingerprint(["lib"]) == first
 
 
+def test_what_editors_keep_of_an_open_file_does_not_count(place: Path) -> None:
+    """A study would have other runs, or none, while its script is looked at. Emacs' lock is a link to nothing."""
+    first = fingerprint(["lib"])
+    (place / "lib" / ".#model.py").symlink_to("me@here.123:456")
+    for name in ("#model.py#", ".model.py.swp", ".model.py.swo"):
+        (place / "lib" / name).write_text("x = 1\nunsaved")
+    assert fingerprint(["lib"]) == first
+    for name in ("model.py.swp", "#model.py", "model.py~"):
+        before = fingerprint(["lib"])
+        (place / "lib" / name).write_text("of one's own")
+        assert fingerprint(["lib"]) != before, name
+
+
 def test_what_semray_keeps_there_does_not_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger by any name, what is written beside it, and the cache grow as runs go on."""
     monkeypatch.setenv("SEMRAY_CACHE", "kept")
