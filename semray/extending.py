@@ -5,6 +5,7 @@ from semray.extending import EncoderFamily, Task, Benchmark, Score
 
 from corpora.store.errors import CorpusError
 from corpora.store.fields import Count, NotNegative, Positive, check_fields
+from corpora.store.places import named_path
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from evaluators.tasks.task import Benchmark, Task, Tasks
@@ -39,6 +40,7 @@ __all__ = [
     "TrainerError",
     "World",
     "check_fields",
+    "named_path",
     "number",
     "numpy_stream",
     "of_arm",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
-from semray.extending import CorpusError
+from semray.extending import CorpusError, named_path
 from semray_partners.settings import Data
 
 Pair = tuple[str, str]
@@ -23,7 +22,7 @@ class Corpus:
 
 def load(data: Data) -> Corpus:
     """CorpusError, naming the file and what it should hold, when there are no pairs to be had."""
-    file = Path(data.pairs).expanduser()
+    file = named_path(data.pairs)
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

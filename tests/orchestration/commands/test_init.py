@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
+from corpora.store.errors import CorpusError
 from orchestration.commands.cli import main
 from orchestration.commands.init import PLACES, write_family
 from orchestration.families.registry import FAMILIES
@@ -25,6 +28,17 @@ def test_the_documented_example_is_what_it_writes(tmp_path: Path) -> None:
     assert len(written) == len(PLACES)
     for place in written:
         assert (tmp_path / "family" / place).read_text() == (EXAMPLE / place).read_text(), place
+
+
+def test_its_rows_are_looked_for_where_a_person_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As any path of a study is read: `~` is the home, and a `~name` of nobody is told as missing."""
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copy(EXAMPLE / "pairs.tsv", tmp_path)
+    corpus, data = (import_module(f"semray_partners.{name}") for name in ("corpus", "settings"))
+    assert corpus.load(data.Data(pairs="~/pairs.tsv")).train
+    with pytest.raises(CorpusError, match=r"^data\.pairs: ~nobody-has-it/pairs\.tsv: .*No such file"):
+        corpus.load(data.Data(pairs="~nobody-has-it/pairs.tsv"))
 
 
 def test_another_name_is_put_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
