@@ -80,12 +80,13 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """An entry that is not built yet."""
+    """An entry that is not built yet. place: its sort key in the table, which another arm or claim may change."""
 
     key: str
     kind: str  # "study", "run" or "comparison"; "search" or "trial"
     digest: str
     build: Callable[[], Entry]
+    place: str = ""
 
 
 def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
@@ -95,7 +96,8 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
             key=_run_key(row.arm, row.id),
             kind="run",
             digest=_run_digest(row),
-            build=partial(_run_entry, findings, row, f"2 {number:05d}", ledger),
+            build=partial(_run_entry, findings, row, ledger),
+            place=f"2 {number:05d}",
         )
         for number, row in enumerate(findings.runs)
         if row.status != "missing"
@@ -107,7 +109,8 @@ def planned(findings: Findings, ledger: Ledger) -> list[Planned]:
             key=_comparison_key(verdict) + (f"/{verdict.claim}" if verdict.id in repeated else ""),
             kind="comparison",
             digest=_comparison_digest(findings, finding),
-            build=partial(_comparison_entry, findings, finding, f"1 {number:04d}"),
+            build=partial(_comparison_entry, findings, finding),
+            place=f"1 {number:04d}",
         )
         for number, finding in enumerate(findings.findings)
         for verdict in [finding.verdict]
@@ -186,11 +189,10 @@ def thin(points: Sequence[T]) -> list[T]:
     return [points[round(place * (len(points) - 1) / (CURVE_POINTS - 1))] for place in range(CURVE_POINTS)]
 
 
-def _run_entry(findings: Findings, row: RunRow, place: str, ledger: Ledger) -> Entry:
+def _run_entry(findings: Findings, row: RunRow, ledger: Ledger) -> Entry:
     identity = {"arm": row.arm, "backbone": row.backbone, "seed": "none" if row.seed is None else str(row.seed)}
     tags = {
         **identity,
-        PLACE: place,
         "family": findings.family,
         "study": findings.study,
         "ledger_id": row.id,
@@ -240,7 +242,7 @@ def _params(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: text if len(text) <= LONGEST else "long, see spec.json" for name, text in texts.items()}
 
 
-def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry:
+def _comparison_entry(findings: Findings, finding: Finding) -> Entry:
     verdict, steps = finding.verdict, _steps(findings)
     summary = {name: getattr(verdict, name) for name in FIGURES} | {
         "p_holm": None if verdict.exploratory else verdict.p_adjusted,
@@ -261,7 +263,6 @@ def _comparison_entry(findings: Findings, finding: Finding, place: str) -> Entry
         name=f"{verdict.claim}: {verdict.treatment} - {verdict.control}",
         tags={
             **{name: "" if (value := getattr(verdict, name)) is None else str(value) for name in VERDICT_TAGS},
-            PLACE: place,
             "difference": difference(verdict),
             "study": findings.study,
             "family": findings.family,

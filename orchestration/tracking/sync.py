@@ -238,8 +238,10 @@ def _put(
 
     known: key -> MLflow id of the children before it.
     """
-    if run is not None and run.data.tags.get(PARENT) != parent:
-        client.set_tag(run.info.run_id, PARENT, parent)  # an earlier semray began a parent for each revision
+    own = _key_tags(plan, parent)
+    if run is not None:
+        for name in (name for name, value in own.items() if run.data.tags.get(name) != value):
+            client.set_tag(run.info.run_id, name, own[name])  # another place, or a parent of an earlier semray
     if run is not None and run.data.tags.get(DIGEST) == plan.digest:
         counts["unchanged"] += 1
         return run.info.run_id
@@ -253,7 +255,7 @@ def _put(
             experiment,
             start_time=milliseconds(entry.began),
             run_name=cut(entry.name, LONGEST_NAME),
-            tags={**as_tags(entry.tags), **_key_tags(plan, parent)},
+            tags={**as_tags(entry.tags), **own},
         )
     tags = {**entry.tags, NOTE: _note(entry, experiment, run.info.run_id, known)}
     write_entry(client, run, plan.digest, replace(entry, tags=tags))
@@ -274,7 +276,8 @@ def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> 
 def _key_tags(plan: Planned, parent: str | None) -> dict[str, str]:
     """The tags with which a run is created, so that the next sync finds it even if this one dies."""
     tags = {KEY: plan.key, KIND: plan.kind, "mlflow.source.name": "semray"}
-    return tags if parent is None else {**tags, PARENT: parent}
+    tags |= {} if parent is None else {PARENT: parent}
+    return tags | ({pages.PLACE: plan.place} if plan.place else {})
 
 
 def _continues(run: TrackedRun, entry: Entry) -> bool:

@@ -573,6 +573,21 @@ def test_a_claim_that_is_edited_or_removed_is_put_aside(uri: str, tmp_path: Path
     assert sync(edited, ledger, uri).updated == 0
 
 
+def test_runs_and_comparisons_stand_in_the_order_of_the_study(uri: str, tmp_path: Path) -> None:
+    """Also those that are unchanged, before which an arm or a claim was put."""
+    ledger = Ledger(tmp_path / "ledger")
+    findings = findings_of(ledger, 3, CLAIMS[:2])
+    sync(findings, ledger, uri)
+    turned = replace(findings, runs=findings.runs[::-1], findings=findings.findings[::-1])
+    done = sync(turned, ledger, uri)
+    assert (done.problem, done.new, done.updated, done.unchanged) == ("", 0, 1, 12)
+    by_place = [run.data.tags for run in sorted(search(uri), key=lambda run: run.data.tags["semray.place"])]
+    assert [one["ledger_id"] for one in by_place if "ledger_id" in one] == [row.id for row in turned.runs]
+    claims = [one["claim"] for one in by_place if "claim" in one]
+    assert claims == [finding.verdict.claim for finding in turned.findings]
+    assert [one["semray.kind"] for one in by_place] == ["study", *2 * ["comparison"], *10 * ["run"]]
+
+
 def test_a_study_of_more_runs_than_a_page_is_read_whole(
     small: tuple[Ledger, Findings], uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
