@@ -59,6 +59,8 @@ def read_scores(path: Path) -> dict[str, MetricRows]:
     columns: dict[str, MetricRows] = {}
     for number, row in enumerate(rows_of(path, NEEDED, OPTIONAL), 1):
         add(path, number, row, columns)
+    if not columns:
+        raise wrong(path, "holds no row", "one for each item of each metric, or one for each metric")
     for metric, column in columns.items():
         check(path, metric, column)
     return columns

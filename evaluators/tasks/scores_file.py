@@ -77,7 +77,7 @@ def figures(
     if lacking:
         raise CorpusError(
             f"{path}: has no rows of {', '.join(lacking)}, which data.metrics or --read declares"
-            f"\n  accepted: what it holds: {', '.join(found) or 'nothing'}"
+            f"\n  accepted: what it holds: {', '.join(found)}"
         )
     return [
         _figure(partial(_wrong, path, metric), names[metric], how, found[metric])

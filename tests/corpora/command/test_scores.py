@@ -85,6 +85,8 @@ def test_all_forms_say_the_same(tmp_path: Path) -> None:
         ("scores.csv", "metric,item,score,gold\na,x,1,1\na,y,2,\n", "gold in some rows"),
         ("scores.csv", "metric,score\n,1\n", "row 1: metric is empty"),
         ("scores.csv", "metric,score\na,1,2\n", "another number of columns"),
+        ("scores.csv", "metric,score\n", "holds no row\n  accepted: one for each item of each metric"),
+        ("scores.json", "{}", "holds no row\n  accepted: one for each item of each metric"),
         ("scores.csv", 'metric,score,item\na,1,"x\na,2,y\n', r"cannot be read \(unexpected end of data\)"),
         ("scores.csv", "metric,score,larger_is_better\na,1,maybe\n", "larger_is_better = 'maybe'"),
         ("scores.csv", "metric,score\na,0_0.5_2\n", "row 1: score = '0_0.5_2'\n  accepted: a finite number"),
