@@ -72,10 +72,12 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     from orchestration.lanes.cluster import cores, named_address
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
-    from orchestration.plan.held import with_recorded_costs
+    from orchestration.plan.held import with_times
     from orchestration.plan.other_runs import foretell
     from orchestration.plan.slips import slips_of_processor
 
+    if plan.left or price:
+        plan = with_times(plan, ledger)
     resources = plan.study.resources
     on_this_processor = not (resources.gpus_per_run or named_address())
     here = cores() // resources.workers_per_run if on_this_processor else None
@@ -86,8 +88,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     foretold = foretell(plan, ledger) if untimed else None
     time = foretold_words(foretold, lanes) if untimed else ""
     left = expected or foretold
-    with_costs = with_recorded_costs(plan, ledger) if price and not plan.left else plan
-    costs = cost_words(with_costs, price, left.seconds if left else None)
+    costs = cost_words(plan, price, left.seconds if left else None)
     notes += slips_of_processor(plan.left) if on_this_processor else []
     return describe(
         plan,

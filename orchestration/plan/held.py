@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def planned(study: Study, ledger: Ledger) -> Plan:
-    """The plan of a study, with the finished runs of the ledger, their times and costs."""
+    """The plan of a study, with the finished runs of the ledger."""
     return _planned(study, ledger, [gather_facts(study)])
 
 
@@ -61,12 +61,15 @@ def _planned(study: Study, ledger: Ledger, versions: Sequence[Facts]) -> Plan:
     plans = _with_held(study, readings[:first_look], ledger)
     if all(candidate.left for candidate in plans):  # else no other reading could hold more
         plans += _with_held(study, readings[first_look:], ledger)
-    plan = max(plans, key=lambda candidate: len(candidate.done))
-    to_time = plan.done if plan.left else ()  # these serve to estimate the time of the rest; a report needs none
-    records = ledger.records(to_time)
+    return max(plans, key=lambda candidate: len(candidate.done))
+
+
+def with_times(plan: Plan, ledger: Ledger) -> Plan:
+    """The plan with the times and costs of its finished runs, which tell those of the rest, and with `gone`."""
+    records = ledger.records(plan.done)
     seconds = {run_id: sum(record.seconds.values()) for run_id, record in records.items()}
     scoring = {run_id: _scoring(record) for run_id, record in records.items()}
-    costs = _costs(records)
+    costs = {run_id: record.cost for run_id, record in records.items() if record.cost}
     gone = ledger.without_model(run for run in plan.to_score if run.seed is not None)
     return replace(plan, facts=replace(plan.facts, seconds=seconds, scoring=scoring, costs=costs), gone=gone)
 
@@ -88,15 +91,6 @@ def check_kept(plan: Plan, ledger: Ledger) -> None:
         family(plan.study.family).check_kept(plan.study, kept)
     except ValueError as error:
         raise StudyError(f"{plan.study.path}: {error}") from None
-
-
-def with_recorded_costs(plan: Plan, ledger: Ledger) -> Plan:
-    """The plan with the recorded costs of its finished runs. Only a plan without remaining runs lacks them."""
-    return replace(plan, facts=replace(plan.facts, costs=_costs(ledger.records(plan.done))))
-
-
-def _costs(records: Mapping[str, Record]) -> dict[str, Mapping[str, float]]:
-    return {run_id: record.cost for run_id, record in records.items() if record.cost}
 
 
 def _with_held(study: Study, readings: Sequence[Facts], ledger: Ledger) -> list[Plan]:

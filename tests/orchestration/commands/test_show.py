@@ -142,7 +142,9 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
     fourth = extend(first, [3], arms)
     assert as_json() == (ids(first.runs), ids(fourth.runs[7:]))
     fill(ledger, fourth.runs[7:8])
-    assert told("plan")[1].startswith("done 8   left 1")
+    counts = told("plan")[1]
+    assert counts.startswith("done 8   left 1   about")
+    assert counts.endswith("(from 8 finished runs)")
     assert told("plan")[-1] == f"next    semray run {study}"
     assert told("status")[-1] == "looks   done 8   failed 0   left 1"
     fill(ledger, fourth.runs[8:])  # with four seeds both claims are decided

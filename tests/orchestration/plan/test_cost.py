@@ -47,8 +47,6 @@ def test_a_plan_resolves_each_arm_and_hashes_each_run_once(
     ledger: Any = SimpleNamespace(
         remote=False,
         held=lambda runs: whole & {entry for run in runs for entry in run.entries},
-        records=lambda runs: dict.fromkeys(runs),
-        without_model=frozenset,
     )
     made = held.planned(study, ledger)
     assert not made.left

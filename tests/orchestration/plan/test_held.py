@@ -11,7 +11,7 @@ from orchestration.commands.cli import main
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan import held
 from orchestration.plan.described import TimeEstimate, estimate
-from orchestration.plan.held import as_scored, facts_where, planned
+from orchestration.plan.held import as_scored, facts_where, planned, with_times
 from orchestration.plan.plan import Facts, Plan, extend, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.run import Result, Run, Trained, former_id
@@ -121,7 +121,7 @@ def test_what_a_plan_knows_of_seeds_in_reserve_and_of_lost_models(study: Study) 
     fill(ledger, runs)
     assert extend(planned(grown, ledger), (2, 3), trained).left == ()
     study.path.write_text(text.replace("geometry]", "geometry, d2t]"))
-    more = planned(read_study(study.path), ledger)
+    more = with_times(planned(read_study(study.path), ledger), ledger)
     assert more.to_score == more.runs
     assert more.gone == {run.id for run in runs if run.seed in (0, 1)}
 
@@ -147,7 +147,7 @@ def test_a_run_that_is_only_scored_is_timed_as_scoring(study: Study) -> None:
     put(ledger, scored, results(scored)[:2])
     put(ledger, lost, results(lost)[:1])
     ledger.drop_model(lost)
-    asked = planned(study, ledger)
+    asked = with_times(planned(study, ledger), ledger)
     assert asked.only_scored == {scored.id}
     told = estimate(replace(asked, runs=tuple(trained)))
     assert told == TimeEstimate(seconds=2 * 10.0 + 3690.0, finished=1)
