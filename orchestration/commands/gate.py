@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.commands.terminal import DONE, ledger_of, study_of
 from orchestration.ledger.budgets import Spent
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.place import at
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
 from orchestration.study.names import printable, typed
@@ -93,7 +94,8 @@ def _answer(
         )
 
     if unfinished := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
-        return answer("open", f"runs of {' and '.join(unfinished)} are missing; next: {typed('run', study.path)}")
+        again = typed("run", study.path, *at(findings.ledger))
+        return answer("open", f"runs of {' and '.join(unfinished)} are missing; next: {again}")
     if verdict.exploratory:
         return answer(
             "not shown",

@@ -48,7 +48,11 @@ def plan(options: Namespace) -> int:
             )
         )
     else:
-        lines = (words_of(plan, ledger, options.price), open_words(plan, wider), next_step(plan, wider))
+        lines = (
+            words_of(plan, ledger, options.price),
+            open_words(plan, wider),
+            next_step(plan, wider, ledger.url),
+        )
         print(fitted(printable("\n".join(filter(None, lines)), keep="\n"), width_of(sys.stdout)))
     return DONE
 

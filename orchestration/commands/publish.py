@@ -13,6 +13,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, s
 from orchestration.commands.waiting import DRAWING, doing
 from orchestration.ledger.beside import reports
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.place import at
 from orchestration.study.names import typed
 from orchestration.study.study import Study
 
@@ -30,7 +31,7 @@ def sync(options: Namespace) -> int:
     _, findings = current_findings(study, ledger)
     findings = with_distributions(with_published(findings, study), ledger)
     done = _sync(findings, ledger, options.mlflow)
-    say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study)}"]))
+    say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study, *at(ledger.url))}"]))
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE

@@ -15,6 +15,7 @@ from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, s
 from orchestration.commands.waiting import JUDGING, PREPARING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.place import at
 from orchestration.plan.held import check_kept, planned
 from orchestration.plan.kept_models import models_to_remove
 from orchestration.plan.plan import Plan, prepare
@@ -35,7 +36,7 @@ def run(options: Namespace) -> int:
     """Train what the ledger lacks, judge, report, track."""
     study, ledger = study_of(options), ledger_of(options)
     if study.search is not None:
-        say(f"the study's arms as they are; its search:  {typed('search', study.path)}")
+        say(f"the study's arms as they are; its search:  {typed('search', study.path, *at(ledger.url))}")
     findings, whole = run_study(study, ledger)
     findings = with_beside(findings, study, ledger)
     show(options, with_published(findings, study))
@@ -46,11 +47,12 @@ def run(options: Namespace) -> int:
 
 def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
     """The commands to type after a run: `run` again if it is not complete, else those that show more."""
+    place = at(findings.ledger)
     if not whole:
-        return [f"next    {typed('run', study)}   goes on from here: what is finished is kept"]
+        return [f"next    {typed('run', study, *place)}   goes on from here: what is finished is kept"]
     claims = [finding.verdict.claim for finding in findings.findings]
-    looks = [f"{typed('why', study, claims[0])}   what a verdict rests on"] if claims else []
-    looks.append(f"{typed('ui', study)}   every run in MLflow, on this machine alone")
+    looks = [f"{typed('why', study, claims[0], *place)}   what a verdict rests on"] if claims else []
+    looks.append(f"{typed('ui', study, *place)}   every run in MLflow, on this machine alone")
     return [f"next    {looks[0]}", *(f"        {look}" for look in looks[1:])]
 
 

@@ -13,6 +13,7 @@ from orchestration.commands.run_study import run_study
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.commands.waiting import PREPARING, doing
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.place import at
 from orchestration.plan.held import facts_where
 from orchestration.plan.plan import Facts, prepare
 from orchestration.study.names import listed, typed
@@ -49,7 +50,7 @@ def search(options: Namespace) -> int:
         json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
     )
     say(*track(found, ledger, options.mlflow))
-    say("stopped; the same command goes on from here" if stopped else next_step(study, found))
+    say("stopped; the same command goes on from here" if stopped else next_step(study, found, ledger.url))
     failed = any(trial.failed for one in found for trial in one.trials)
     return SOME_FAILED if stopped or failed else DONE
 
@@ -70,7 +71,7 @@ def confirm(options: Namespace) -> int:
     if names := undeclared(study, chosen, ledger):
         say(
             f"{listed(names)}: exploratory from here on, as the runs of a confirmation are seen; "
-            f"{typed('run', study.path)} first declares {'it' if len(names) == 1 else 'them'}"
+            f"{typed('run', study.path, *at(ledger.url))} first declares {'it' if len(names) == 1 else 'them'}"
         )
     findings, whole = run_study(chosen, ledger)
     if whole:

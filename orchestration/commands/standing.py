@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orchestration.commands.waiting import JUDGING, doing
+from orchestration.ledger.place import at
 from orchestration.plan.held import scored_before
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
@@ -34,7 +35,8 @@ def to_report(study: Study, ledger: Ledger) -> tuple[Plan, Findings]:
     plan, findings = current_findings(study, ledger)
     if not findings.with_status("finished"):
         raise StudyError(
-            f"{ledger.url}: holds no finished run of {study.name}\n  next: {typed('run', study.path)}"
+            f"{ledger.url}: holds no finished run of {study.name}\n"
+            f"  next: {typed('run', study.path, *at(ledger.url))}"
         )
     return plan, findings
 

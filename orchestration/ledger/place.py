@@ -8,3 +8,10 @@ import os
 def usual_place() -> str:
     """A folder or an fsspec URL."""
     return os.environ.get("SEMRAY_LEDGER") or "ledger"
+
+
+def at(url: str) -> tuple[str, ...]:
+    """The words to type behind a command for this ledger; none for the usual place."""
+    usual = usual_place()
+    place = usual if "://" in usual else os.path.abspath(os.path.expanduser(usual))
+    return () if place == url else ("--ledger", url)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from orchestration.ledger.place import at
 from orchestration.plan.launcher import launcher
 from orchestration.plan.plan import by_arm
 from orchestration.plan.slips import slips
@@ -101,9 +102,9 @@ def describe(
     return "\n".join(lines)
 
 
-def next_step(plan: Plan, wider: Plan | None = None) -> str:
+def next_step(plan: Plan, wider: Plan | None, ledger: str) -> str:
     """The line with the command to type next. wider: the plan with the seed that open claims ask for."""
-    return f"next    {typed('run' if wider or plan.left else 'report', plan.study.path)}"
+    return f"next    {typed('run' if wider or plan.left else 'report', plan.study.path, *at(ledger))}"
 
 
 def open_words(plan: Plan, wider: Plan | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration.lanes import events
 from orchestration.lanes.progress import duration
+from orchestration.ledger.place import at
 from orchestration.search.confirm import confirmation
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
@@ -136,13 +137,13 @@ def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched])
     ]
 
 
-def next_step(study: Study, found: Sequence[Searched]) -> str:
+def next_step(study: Study, found: Sequence[Searched], ledger: str) -> str:
     """The next command after searches that have ended: confirm, or why there is nothing to confirm."""
     try:
         confirmation(study, found)
     except StudyError as error:
         return str(error)
-    return f"next    {typed('confirm', study.path)}"
+    return f"next    {typed('confirm', study.path, *at(ledger))}"
 
 
 def ranked(searched: Searched) -> list[Trial]:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from orchestration.ledger.beside import reports
+from orchestration.ledger.place import at
 from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug, typed
@@ -37,7 +38,7 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
         lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
         lines.append(mirror(_tree(searched), uri).line)
     studies = dict.fromkeys(one.selection.study.path for one in found)
-    return [*lines, *(f"look at it:  {typed('ui', path)}" for path in studies)]
+    return [*lines, *(f"look at it:  {typed('ui', path, *at(ledger.url))}" for path in studies)]
 
 
 def _tree(searched: Searched) -> Tree:

@@ -126,7 +126,8 @@ def test_search_and_confirm_from_the_command_line(tmp_path: Path) -> None:
     assert "next    semray confirm margins.yaml" in (tmp_path / "done" / "err").read_text()
     confirmed = finished(tmp_path, "confirm", "done")
     said = (tmp_path / "done" / "err").read_text()
-    assert "as the runs of a confirmation are seen; semray run margins.yaml first declares" in said
+    again = f"semray run margins.yaml --ledger {tmp_path}/done/ledger"
+    assert f"as the runs of a confirmation are seen; {again} first declares" in said
     assert said.count("semray run") == 1  # to name it as the next command would be another study
     assert [(verdict["claim"], verdict["control"]) for verdict in confirmed["verdicts"]] == [
         ("search B1", "B1"),

@@ -137,7 +137,7 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
 
     fill(ledger, first.runs)
     more = "open    claims on B1, B1-noHN: `semray run` adds seed 3, and more up to 4 while they stay open"
-    assert told("plan")[-2:] == [more, f"next    semray run {study}"]
+    assert told("plan")[-2:] == [more, f"next    semray run {study} --ledger {ledger.url}"]
     assert told("status")[-2:] == ["looks   done 7   failed 0   left 0", more]
     fourth = extend(first, [3], arms)
     assert as_json() == (ids(first.runs), ids(fourth.runs[7:]))
@@ -145,11 +145,11 @@ def test_a_growing_study_is_not_done_while_a_claim_is_open(
     counts = told("plan")[1]
     assert counts.startswith("done 8   left 1   about")
     assert counts.endswith("(from 8 finished runs)")
-    assert told("plan")[-1] == f"next    semray run {study}"
+    assert told("plan")[-1] == f"next    semray run {study} --ledger {ledger.url}"
     assert told("status")[-1] == "looks   done 8   failed 0   left 1"
     fill(ledger, fourth.runs[8:])  # with four seeds both claims are decided
     assert told("plan")[0].startswith("looks   9 runs = 2 arms x 4 seeds x 1 backbone")
-    assert told("plan")[-1] == f"next    semray report {study}"
+    assert told("plan")[-1] == f"next    semray report {study} --ledger {ledger.url}"
     assert told("status")[-1] == "looks   done 9   failed 0   left 0"
     assert as_json() == (ids(fourth.runs), [])
 

@@ -286,10 +286,40 @@ def test_what_is_printed_to_type_next_can_be_typed(place: Path, capsys: pytest.C
     assert main(["plan", "my study #1.yaml"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("next"))
     assert shlex.split(line)[1:] == ["semray", "run", "my study #1.yaml"]
-    verdict: Any = SimpleNamespace(findings=[SimpleNamespace(verdict=SimpleNamespace(claim="H 1 'a'"))])
+    verdict: Any = SimpleNamespace(
+        findings=[SimpleNamespace(verdict=SimpleNamespace(claim="H 1 'a'"))], ledger=str(place / "ledger")
+    )
     why, ui = next_steps("my study #1.yaml", verdict, whole=True)
     assert shlex.split(why)[1:5] == ["semray", "why", "my study #1.yaml", "H 1 'a'"]
     assert shlex.split(ui)[:3] == ["semray", "ui", "my study #1.yaml"]
+
+
+def test_what_is_printed_to_type_next_names_another_ledger_than_the_usual_one(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the command would begin the study anew in a ledger of its own."""
+    planned(place)
+
+    def told(*words: str) -> str:
+        code = main([*words])
+        said = capsys.readouterr()
+        (line,) = (line for line in (said.out + said.err).splitlines() if line.lstrip().startswith("next"))
+        assert code == (0 if words[0] == "plan" else 2)
+        return line.partition("semray ")[2]
+
+    other = place / "our runs"
+    assert told("plan", "mine") == "run mine.yaml"
+    for word in ("plan", "report"):
+        assert shlex.split(told(word, "mine", "--ledger", "our runs")) == [
+            "run",
+            "mine.yaml",
+            "--ledger",
+            str(other),
+        ]
+    monkeypatch.setenv("SEMRAY_LEDGER", "our runs")
+    for word in ("plan", "report"):
+        assert told(word, "mine") == told(word, "mine", "--ledger", str(other)) == "run mine.yaml"
+    assert told("plan", "mine", "--ledger", "ledger") == f"run mine.yaml --ledger {place}/ledger"
 
 
 def test_a_program_is_watched_unless_it_is_installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -559,7 +560,7 @@ def test_words_of_a_fresh_plan(load: Load) -> None:
         "done 0   left 14",
         "runs    14 runs in pooled lanes, fp32, ZeRO 0",
     ]
-    assert next_step(planned) == f"next    semray run {planned.study.path}"
+    assert next_step(planned, None, os.path.abspath("ledger")) == f"next    semray run {planned.study.path}"
 
 
 @pytest.mark.parametrize(
@@ -648,7 +649,10 @@ def test_the_estimate_takes_the_same_arm_where_it_can(load: Load) -> None:
 def test_words_of_a_finished_plan_point_to_the_report(load: Load) -> None:
     study = load()
     done = entries(plan(study, FACTS).runs)
-    assert next_step(plan(study, FACTS, done)) == f"next    semray report {study.path}"
+    assert (
+        next_step(plan(study, FACTS, done), None, os.path.abspath("ledger"))
+        == f"next    semray report {study.path}"
+    )
 
 
 def test_one_warning_is_said_once_for_all_its_claims(load: Load) -> None:

@@ -224,11 +224,14 @@ def test_an_arm_that_is_its_own_best_leaves_nothing_to_confirm(tmp_path: Path) -
 def test_a_search_ends_with_what_can_be_done_next(tmp_path: Path) -> None:
     better = a_search(tmp_path, START, TUNED)
     study = study_of(tmp_path)
-    assert next_step(study, [better]) == f"next    semray confirm {study.path}"
-    assert "there is nothing to confirm" in next_step(study, [replace(better, trials=better.trials[:1])])
+    assert (
+        next_step(study, [better], "s3://a b/led")
+        == f"next    semray confirm {study.path} --ledger 's3://a b/led'"
+    )
+    assert "there is nothing to confirm" in next_step(study, [replace(better, trials=better.trials[:1])], "")
     for scores in ({100: (0.9,)}, {}):
         short = replace(better.trials[1], scores=scores)
-        said = next_step(study, [replace(better, trials=(short,))])
+        said = next_step(study, [replace(better, trials=(short,))], "")
         assert "the search around B1 has no point with all seeds" in said
 
 
