@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evaluators.tasks.figures import FORM, is_each
-from evaluators.tasks.task import is_dev, metric_names, named
+from evaluators.tasks.task import Table, is_dev, metric_names, named
 from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.figures import figures_at
 from orchestration.study.blocks import Objective
@@ -37,6 +37,8 @@ def check_objectives(
     """Refuse objectives that no dev task yields, whose mode is wrong, or that `evaluate` cannot confirm."""
     table, groups = family.tasks(parts["data"]), family.groups(parts["data"])
     dev_tasks = {name: task for name, task in table.items() if is_dev(name)}
+    finds = table.finds if isinstance(table, Table) else {}
+    available = Table(dev_tasks, {prefix: find for prefix, find in finds.items() if is_dev(prefix)})
     evaluated = () if parts["evaluate"] is WRONG else named(table, parts["evaluate"])
     test_tasks = {task.name: task for task in evaluated if not is_dev(task.name)}
     dev_metrics, test_metrics = metric_names(dev_tasks.values()), metric_names(test_tasks.values())
@@ -45,7 +47,7 @@ def check_objectives(
         if is_each(metric) or is_each(confirmed):
             check.refuse((*place, "metric"), "one figure, or their mean(…)")
             continue
-        dev_figures = figures_at(check, (*place, "metric"), metric, dev_tasks, groups, dev_tasks)
+        dev_figures = figures_at(check, (*place, "metric"), metric, dev_tasks, groups, available)
         if dev_figures:
             parts["figures"][metric] = dev_figures
             larger_is_better = dev_metrics[dev_figures[0]]

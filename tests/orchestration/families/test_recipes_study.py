@@ -246,3 +246,9 @@ def test_what_brings_a_task_of_ones_own_rows_is_said_once(place: Path, hold: str
     with pytest.raises(StudyError, match=said) as refused:
         planned(place, text.replace("sts/STS-B/spearman", f"{task}/spearman"))
     assert str(refused.value).count("accepted:") == 1
+
+
+def test_a_claim_on_rows_that_are_not_held_out_is_told_what_holds_them_out(place: Path) -> None:
+    said = r"sts/STS-B/[^;\n]*; held/pairs comes with `hold:` under data\.datasets\.pairs"
+    with pytest.raises(StudyError, match=said):
+        planned(place, STUDY.replace("sts/STS-B/spearman", "held/pairs/spearman"))

@@ -88,6 +88,12 @@ def test_a_recipe_is_searched_and_its_best_point_confirmed(
             "[30.0, 40.0]",
             "bounds or values that hold 20.0, where arms.mnrl is: a search starts there",
         ),
+        (", dev: 0.2", "", "dev/paws/ap; dev/held/mine comes with `dev` in `hold:` under data.datasets.mine"),
+        (
+            "dev/held/mine/mrr, mode: max",
+            '"mean(dev/sts/STS-B, dev/held/yours)", mode: max, confirm: held/mine/mrr',
+            "; held/NAME, for one of data.datasets that has `hold:`: mine",
+        ),
         ("at: [80]", "at: [80, 100]", "steps below 100, which mnrl is trained for"),
         ("loss.scale:", "loss.scal:", "loss.scale"),
         (
