@@ -88,7 +88,15 @@ def moves(dimension: Dimension, settings: Any, point: Point) -> bool:
     """Whether a dimension matters for these settings, as far as the point has moved them."""
     own = flat(settings)
     fulfilled = all(point.get(name, own[name]) in accepted for name, accepted in dimension.when.items())
-    return fulfilled and dimension.name in own
+    return fulfilled and is_at(dimension, own)
+
+
+def is_at(dimension: Dimension, own: Mapping[str, Any]) -> bool:
+    """Whether settings, as `flat` has them, hold a value to move. By the name of a key another thing may go: the
+    loss of a data set that is called `scale` is no `loss.scale`."""
+    value = own.get(dimension.name)
+    other = isinstance(value, str | Mapping) and not any(isinstance(one, type(value)) for one in dimension.choices)
+    return dimension.name in own and not ("." in dimension.name and other)
 
 
 def around(space: Space, settings: Any) -> Space:

@@ -12,7 +12,7 @@ from orchestration.reading.checking import WRONG, Checker
 from orchestration.reading.read_objectives import check_objectives, written_objectives
 from orchestration.study.blocks import Search
 from orchestration.study.names import names_accepted
-from search_spaces.space import OF_THE_STUDY, Dimension, Space, around, declared, moves, narrowed
+from search_spaces.space import OF_THE_STUDY, Dimension, Space, around, declared, is_at, moves, narrowed
 from trainers.engine.limits import STEP_NAMES
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _may_move(dimension: Dimension, space: Space, settings: Any) -> bool:
     moving = {one.name for one in space}
     fixed = {name: among for name, among in dimension.when.items() if name not in moving}
     own = flat(settings)
-    return dimension.name in own and all(own[name] in among for name, among in fixed.items())
+    return is_at(dimension, own) and all(own[name] in among for name, among in fixed.items())
 
 
 def _check_seeds(check: Checker, parts: Mapping[str, Any], search: Search) -> None:

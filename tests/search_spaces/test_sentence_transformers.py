@@ -31,6 +31,7 @@ def moving(loss: Any) -> set[str]:
             {"loss.temperature", "loss.margin"},
         ),
         ({"pairs": {"name": "CoSENTLoss", "scale": 20.0}}, set()),
+        ({"scale": "CoSENTLoss", "margin": {"name": "AnglELoss"}}, set()),  # data sets of these names
     ],
 )
 def test_an_argument_moves_where_the_arm_has_it(loss: Any, names: set[str]) -> None:

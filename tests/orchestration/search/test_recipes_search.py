@@ -121,6 +121,21 @@ def test_a_grid_asks_for_lists_of_what_moves_alone(study: Path) -> None:
         read_study(study)
 
 
+def test_a_data_set_that_is_called_as_an_argument_moves_nothing(study: Path) -> None:
+    """Its loss stands where an argument of one loss for all would."""
+    text = study.read_text().replace("mine: {source", "scale: {source").replace("held/mine", "held/scale")
+    text = text.replace(
+        "{name: MultipleNegativesRankingLoss, scale: 20.0}", "{scale: MultipleNegativesRankingLoss}"
+    )
+    study.write_text(text)
+    with pytest.raises(StudyError, match=r"loss\.scale changes nothing in the arms searched"):
+        read_study(study)
+    study.write_text(
+        text.replace("{learning_rate: [1.0e-6, 1.0e-4], loss.scale: [20.0, 40.0]}", "null").replace("grid", "tpe")
+    )
+    assert read_study(study).search is not None
+
+
 def test_what_no_run_of_a_later_search_could_train_is_told_before_the_first_starts(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
