@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.search.standings import Standings
     from orchestration.search.trials import Searched, Selection, Trial
+    from orchestration.study.run import Run
     from orchestration.study.study import Study
 
 SHOWN = 10  # the most points in a table
@@ -32,9 +33,12 @@ class SearchWatch:
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self._stream, self._began, self._last_line = stream, 0.0, 0.0
+        self._told_of_late_looks = False
 
     def event(self, event: Event) -> None:
         """Write a line for an event of a lane, if a person should see it."""
+        if isinstance(event, events.RunMoved) and event.progress.steps and not self._told_of_late_looks:
+            self._tell_of_late_looks(event.run, event.progress.steps)
         match event:
             case events.Preparing(what=what) | events.Waiting(what=what):
                 self._say(what)
@@ -52,6 +56,13 @@ class SearchWatch:
         best = board.best
         leader = f"best {best.mean():.4f} (point {best.number})" if best else "no best yet"
         self._say(f"{_name(trial)}  {standing}   [{leader}  {self._budget(board)}]")
+
+    def _tell_of_late_looks(self, run: Run, steps: int) -> None:
+        """Name the looks that a run does not get to. Where it trains by epochs, its rows decide how many steps."""
+        late = ", ".join(str(at) for at in run.look_at if at >= steps)
+        if late:
+            self._say(f"{run.label} has {steps} steps: search.stop_early.at = {late} stops no such run")
+            self._told_of_late_looks = True
 
     def _budget(self, board: Standings) -> str:
         """Runs spent, and an upper bound of the time left at this session's rate."""

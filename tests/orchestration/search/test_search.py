@@ -466,6 +466,24 @@ def test_mlflow_shows_the_search_and_every_point(done: Done, tmp_path: Path) -> 
     assert child.data.metrics["seeds"] == 3
 
 
+def test_looks_behind_the_last_step_of_a_run_are_told_once(tmp_path: Path) -> None:
+    """A run that trains by epochs has as many steps as its rows give; the first that moves shows how many."""
+    run = replace(selection(tmp_path).run(0, {}, 100), look_at=(2, 8, 40))
+    stream = io.StringIO()
+    watch = SearchWatch(stream)
+    for progress in (
+        Progress(step=0, steps=0, loss=0.0, doing="reading the corpus"),
+        Progress(step=1, steps=8, loss=0.5),
+        Progress(step=2, steps=8, loss=0.5),
+    ):
+        watch.event(RunMoved(run=run, progress=progress))
+    (told,) = (line for line in stream.getvalue().splitlines() if "stop_early" in line)
+    assert told == f"{run.label} has 8 steps: search.stop_early.at = 8, 40 stops no such run"
+    stream = io.StringIO()
+    SearchWatch(stream).event(RunMoved(run=run, progress=Progress(step=1, steps=41, loss=0.5)))
+    assert "stop_early" not in stream.getvalue()
+
+
 def test_a_line_on_a_long_run_says_its_step_or_what_it_does_before_the_first(tmp_path: Path) -> None:
     run = selection(tmp_path).run(0, {}, 100)
     for progress, said in (
