@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.run_study import run_study
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
 from orchestration.commands.waiting import PREPARING, doing
-from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.place import at
-from orchestration.plan.held import facts_where
-from orchestration.plan.plan import Facts, prepare
+from orchestration.plan.plan import prepare
 from orchestration.study.names import listed, typed
 
 if TYPE_CHECKING:
@@ -28,13 +25,13 @@ def search(options: Namespace) -> int:
     from orchestration.search.drive import run_search
     from orchestration.search.outcome import has_ended
     from orchestration.search.shown import SearchWatch, as_json, begun_anew, next_step, table
-    from orchestration.search.trials import Searched, searched
+    from orchestration.search.trials import Searched, searched, selections_in
     from orchestration.tracking.searches import track
 
     study, ledger = study_of(options), ledger_of(options)
     begun, stopped, found = False, False, list[Searched]()
     with ledger.drive(study.name):
-        for selection in _selections(study, ledger):
+        for selection in selections_in(study, ledger):
             result = searched(selection, ledger)
             if has_ended(result, ledger):
                 say(f"search of {selection.arm}: nothing is left to run; this is what the ledger holds of it")
@@ -61,10 +58,10 @@ def confirm(options: Namespace) -> int:
     from orchestration.search.confirm import confirmation, not_repeated, optimism, undeclared
     from orchestration.search.confirmed import keep_confirmed
     from orchestration.search.shown import begun_anew
-    from orchestration.search.trials import searched
+    from orchestration.search.trials import searches_of
 
     study, ledger = study_of(options), ledger_of(options)
-    found = [searched(selection, ledger) for selection in _selections(study, ledger, as_scored=True)]
+    found = searches_of(study, ledger)
     say(*(line for one in found for line in begun_anew(one.selection, ledger, found)))
     chosen = confirmation(study, found)
     say(*(f"{claim}: {why}" for claim, why in not_repeated(study, found).items()))
@@ -84,6 +81,8 @@ def confirm(options: Namespace) -> int:
     else:
         print(forms.table(findings), *(one.line for one in gaps), sep="\n\n")
     publish(findings, chosen, ledger, report_folder(options, chosen, ledger), options.mlflow)
+    if whole:
+        say(f"next    {typed('why', options.study, chosen.compare[0].claim)}   what a verdict rests on")
     return DONE if whole else SOME_FAILED
 
 
@@ -94,16 +93,3 @@ def _at_all_choices(study: Study, selection: Selection) -> Study:
     searches = selections(study, selection.facts)
     arms = {name: settings for one in searches for name, settings in one.at_choices.arms.items()}
     return replace(selection.study, arms={**arms, **selection.at_choices.arms})
-
-
-def _selections(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Iterator[Selection]:
-    """The searches in order, as earlier ones may decide for later ones. as_scored: only to read their results."""
-    from orchestration.search.trials import searched, selections
-
-    def at_best(selection: Selection) -> Any:
-        return searched(selection, ledger).at_best
-
-    def points(facts: Facts) -> int:
-        return sum(len(one.points(ledger).suggested()) for one in selections(study, facts, at_best))
-
-    return selections(study, facts_where(study, points, as_scored=as_scored), at_best)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpora.store.json_text import json_text
+from evaluators.significance.judge import is_asked
 from orchestration.commands.plan_words import next_seed
 from orchestration.commands.publish import report_folder
 from orchestration.commands.standing import beside, current_findings, for_report, to_report
@@ -35,6 +36,7 @@ from orchestration.study.writable import file_fits, folder_fits
 from orchestration.verdicts.signature import signature_of
 
 if TYPE_CHECKING:
+    from orchestration.study.study import Study
     from orchestration.verdicts.findings import Findings
     from orchestration.verdicts.passport import Verification
 
@@ -173,11 +175,31 @@ def why(options: Namespace) -> int:
     from orchestration.report.forms import as_json
     from orchestration.verdicts.why import chain
 
-    study, ledger = study_of(options), ledger_of(options)
+    ledger = ledger_of(options)
+    study = _with_claim(options.claim, study_of(options), ledger)
     _, findings = current_findings(study, ledger, asked=options.claim)
     say(*findings.beside)
     print(json.dumps(as_json(findings), indent=1) if options.json else printable(chain(findings), keep="\n"))
     return DONE
+
+
+def _with_claim(claim: str, study: Study, ledger: Ledger) -> Study:
+    """The study itself; the confirmation of its search for a claim that only that one makes."""
+    from orchestration.search.confirm import confirmation
+    from orchestration.search.trials import searches_of
+
+    if study.search is None or _makes(study, claim):
+        return study
+    searches = searches_of(study, ledger)
+    try:
+        confirmed = confirmation(study, searches)
+    except StudyError:  # nothing to confirm
+        return study
+    return confirmed if _makes(confirmed, claim) else study
+
+
+def _makes(study: Study, claim: str) -> bool:
+    return any(is_asked(declared, claim) for declared in study.compare)
 
 
 def verify(options: Namespace) -> int:

@@ -18,6 +18,7 @@ from corpora.store.fields import flat
 from evaluators.tasks.figures import mean_of
 from evaluators.tasks.task import metric_names, named
 from orchestration.families.registry import family
+from orchestration.plan.held import facts_where
 from orchestration.plan.plan import Facts, planned_run, search_tasks
 from orchestration.reading.read_search import space_of
 from orchestration.study.blocks import Objective, Seeds
@@ -272,6 +273,26 @@ def _leader(study: Study, search: Search, arm: str) -> str:
     while more := {other for claim in claims if claim & connected for other in claim} - connected:
         connected |= more
     return next(candidate for candidate in search.arms if candidate in connected)
+
+
+def selections_in(study: Study, ledger: Ledger, *, as_scored: bool = False) -> Iterator[Selection]:
+    """The searches in order, as earlier ones may decide for later ones, by what the ledger holds most of.
+
+    as_scored: only to read their results.
+    """
+
+    def at_best(selection: Selection) -> Any:
+        return searched(selection, ledger).at_best
+
+    def points(facts: Facts) -> int:
+        return sum(len(one.points(ledger).suggested()) for one in selections(study, facts, at_best))
+
+    return selections(study, facts_where(study, points, as_scored=as_scored), at_best)
+
+
+def searches_of(study: Study, ledger: Ledger) -> list[Searched]:
+    """The tables of a study's searches from what the ledger holds now."""
+    return [searched(selection, ledger) for selection in selections_in(study, ledger, as_scored=True)]
 
 
 def searched(selection: Selection, ledger: Ledger) -> Searched:

@@ -123,6 +123,15 @@ def test_a_confirmation_is_told_wherever_a_study_is_looked_at(
     assert TOLD in told(capsys, "status", "rates")
 
 
+def test_why_knows_the_claims_of_a_confirmation(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    for claim, deltas in (("search slow", "slow@1 - slow"), ("H1", "fast - slow")):
+        assert f"deltas   {deltas}, scores/accuracy" in told(capsys, "why", "rates", claim)
+    assert "semray why rates 'search slow'" in told(capsys, "confirm", "rates")
+    capsys.readouterr()
+    assert main(["why", "rates", "search fast"]) == 2
+    assert "no claim search fast\n  accepted: H1" in capsys.readouterr().err
+
+
 def test_a_confirmation_after_an_edit_tells_that_the_points_of_the_ledger_are_of_another_search(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,6 +232,27 @@ def test_a_passport_is_the_same_whatever_was_confirmed(ledger: Ledger, capsys: p
     told(capsys, "confirm", "rates")
     assert printed("after.passport") == before
     assert "put to the test" not in json.dumps(before)
+
+
+def test_a_confirmation_that_is_written_down_as_a_study_has_a_passport(
+    empty: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of its name, arms and claims: they were declared by the confirmation, and its runs are the finished ones."""
+    study = read_study("rates.yaml")
+    chosen = confirmation(study, [searched(search(empty, 0.05), empty)])
+    declared = declare(chosen, planned(chosen, empty).runs, empty)
+    for run in planned(chosen, empty).left:
+        score(empty, run, "scores/accuracy")
+    own = RATES[: RATES.index("search:")].replace("fast: {lr: 1.0e-1}", '"slow@1": {lr: 5.0e-2}')
+    Path("rates-confirmed.yaml").write_text(
+        f"{own}compare:\n"
+        '  - {claim: search slow, treatment: "slow@1", control: slow, metric: scores/accuracy, expect: better, '
+        f"backbone: {chosen.backbones[0]}}}\n"
+    )
+    assert "better" in told(capsys, "report", "rates-confirmed", "--passport", "rates.passport")
+    said = told(capsys, "verify", "rates.passport", "--declared", declared.digest)
+    assert "all agree" in said
+    assert "12 finished" in said
 
 
 @pytest.mark.parametrize(
