@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ class Standings:
         self._budget_spent, self._run_lost, self._raced_out = False, False, set[int]()
         self.points = selection.points(ledger)
         self._stopped = self.points.stopped()
+        self._stops: dict[str, Mapping[int, float]] = {}  # run that was stopped -> step -> score
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
         self._lock = threading.Lock()
 
@@ -86,10 +87,11 @@ class Standings:
         self.asked.add(run.id)
         looks = self._stopped.get((number, seed))
         if looks is not None:
-            self._looks.setdefault(seed, {})[number] = dict(looks)
-            return self._changed(with_stop(self.trials[number], seed, looks))
+            return self._end_at(run, number, looks)
         if self.ledger.holds(run):
             return self._accept(run, number)
+        if run.id in self._stops:  # for another point, which is the same run: it would come to the same step again
+            return self._stop(run, number, self._stops[run.id])
         self.executed += 1
         return run
 
@@ -121,8 +123,19 @@ class Standings:
         curve = curves.pop(number)
         if stopping.goes_on(rule, curve, list(curves.values())):
             return None
-        self.points.stop(number, seed, mine)
-        return self._changed(with_stop(self.trials[number], seed, mine))
+        return self._stop(run, number, mine)
+
+    def _stop(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
+        """Keep in the ledger that the point's run was stopped at the last of these looks."""
+        assert run.seed is not None
+        self.points.stop(number, run.seed, looks)
+        return self._end_at(run, number, looks)
+
+    def _end_at(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
+        assert run.seed is not None
+        self._stops[run.id] = looks
+        self._looks.setdefault(run.seed, {})[number] = dict(looks)
+        return self._changed(with_stop(self.trials[number], run.seed, looks))
 
     def _accept(self, run: Run, number: int) -> Report:
         """Record the scores of a finished run, and its development scores to compare others with; never stop it.

@@ -93,6 +93,27 @@ def test_a_stop_stays_and_new_runs_are_compared_with_all_that_came_before(
     assert [trial.number for trial in again.trials if trial.stopped] == [4, 5]
 
 
+def test_another_point_of_a_stopped_run_has_its_answer(chosen: Selection, ledger: Ledger) -> None:
+    """It asks for no run, nor does a third one after a kill, though by what came since the run would go on."""
+
+    def board_with(same: int) -> Standings:
+        board = board_of(chosen, ledger, 4)
+        for number in range(4, 4 + same):
+            board.suggest(number, {"temperature": 0.05, "hn_margin": 0.15})
+        return board
+
+    board = board_with(2)
+    trained(board, ledger, {0: 0.3, 1: 0.4})
+    run = board.order(4, 0)
+    assert isinstance(run, Run)
+    answer = board.looked(run, 4, 2, 0.2)
+    trained(board, ledger, {2: 0.1, 3: 0.1})
+    assert board.order(5, 0) == answer == {"objective0": pytest.approx(0.2), "seeds": 0, "given_up": True}
+    again = board_with(3)
+    assert [again.order(number, 0) for number in (4, 5, 6)] == [answer] * 3
+    assert [trial.stopped for trial in searched(chosen, ledger).trials[4:]] == [{100: (2, 0.2)}] * 3
+
+
 def test_a_run_that_ended_as_the_driver_was_killed_counts_with_its_score(
     chosen: Selection, ledger: Ledger
 ) -> None:
