@@ -249,12 +249,20 @@ def nulls_by_group(gone: Iterable[Withdrawn]) -> dict[str | None, int]:
 
 
 def _withdrawal(claim: Mapping[str, Any]) -> str:
-    content = [f"{claim.get('treatment')} - {claim.get('control')}", claim.get("metric"), claim.get("expect")]
+    sides = " - ".join(_side_in_words(claim.get(side)) for side in ("treatment", "control"))
+    content = [sides, claim.get("metric"), claim.get("expect")]
     if "all" in claim:
         content = [f"all of {', '.join(str(part.get('claim')) for part in claim['all'])}"]
     of = [f"of {claim['of']}"] if "of" in claim else []
     named = f"{claim.get('claim')} ({', '.join(map(str, [*content, *of]))})"
     return f"withdrawn: {named} was declared and is claimed no longer; it stays counted"
+
+
+def _side_in_words(side: Any) -> str:
+    """A side of a declared claim: an arm, a list of arms, or the fields of a ClaimSide."""
+    if isinstance(side, Mapping):
+        return str(ClaimSide(**side))
+    return f"each of {', '.join(side)}" if isinstance(side, list | tuple) else str(side)
 
 
 def _inherited(records: StudyRecords) -> Declaration | None:

@@ -158,6 +158,26 @@ def test_a_claim_that_was_declared_stays_counted(path: Path, name: str, of: str)
     assert "withdrawn" in forms.markdown(less)
 
 
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ({"control": ["B2", "B0"]}, "B1 - each of B2, B0"),
+        ({"treatment": {"arm": "B1", "over": "B0"}, "control": {"arm": "B2", "over": "B0"}}, "(B1 - B0) - (B2 - B0)"),
+    ],
+)  # fmt: skip
+def test_a_withdrawn_claim_with_more_than_two_arms_is_told_in_words(
+    tmp_path: Path, sides: dict[str, Any], words: str
+) -> None:
+    path = write_study(tmp_path / "first.yaml", "Which?", ("B1", "B2", "B0"), ("H1", "H2", "H3"))
+    content = yaml.safe_load(path.read_text())
+    content["compare"][1] |= sides
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    study = read_study(path)
+    declare(study, runs_of(study), Ledger(tmp_path / "ledger"))
+    finished(path)
+    assert judged(path, drop_the_second).notes[0] == WITHDRAWN.format("").replace("B1 - B2", words)
+
+
 def test_a_withdrawal_is_told_by_the_plan_and_kept_by_the_passport(path: Path, tmp_path: Path) -> None:
     less, ledger = judged(path, drop_the_second, "second"), Ledger(tmp_path / "ledger")
     asked = replace(planned(read_study(path.with_name("second.yaml"))), finished=ledger.entries())
