@@ -1,6 +1,7 @@
 # make quickstart   a real study on this machine: from nothing to verdicts
 # make test         everything that must hold, on a bare machine, in minutes
 # make test-long    the tests that take longer
+# make test-lowest  make test with the oldest releases that pyproject.toml accepts
 # make lint         style and types; known vulnerabilities are shown
 # make audit        known vulnerabilities of what is pinned; fails when there are any
 # make docs       docs/ as a site with a search field, in site/
@@ -15,6 +16,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PINS   := constraints.txt
 LEDGER ?= ledger
 comma  := ,
 GPU    := $(if $(filter gpu,$(SEMRAY_TORCH)),yes,$(shell command -v nvidia-smi 2>/dev/null))
@@ -23,7 +25,7 @@ SUDO_APT := $(if $(filter 0,$(shell id -u)),$(shell command -v apt-get 2>/dev/nu
 # $(call apt,PACKAGES): Debian packages where this is root on a Debian; elsewhere nothing, and the tests say what they skip
 apt = $(if $(SUDO_APT),dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; },true)
 
-.PHONY: help quickstart environment wordnet test test-long lint audit docs bench gpu clean
+.PHONY: help quickstart environment wordnet test test-long test-lowest lint audit docs bench gpu clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -31,29 +33,29 @@ help:
 environment: $(READY)
 
 # By uv, in a third of pip's time; by pip where uv does not find the index, which pip may be told of in its own settings.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "semray needs Python 3.11 or newer; make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(call apt,python3-venv); $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)  # an earlier attempt was killed half-way
 	@echo "installing the environment into $(VENV) (a few minutes the first time)"
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt uv
+	@$(BIN)/pip install -q --disable-pip-version-check -c $(PINS) uv
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(MAKE) --no-print-directory torch
-	@$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt -e '$(PARTS)' 2>/dev/null \
-	  || $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '$(PARTS)'
+	@$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -c $(PINS) -e '$(PARTS)' 2>/dev/null \
+	  || $(BIN)/pip install -q --disable-pip-version-check -c $(PINS) -e '$(PARTS)'
 	@touch $@
 
 # Where there is no GPU, the CPU build of torch: without it a laptop fetches gigabytes of CUDA libraries.
 # With a GPU (or SEMRAY_TORCH=gpu), the build that the package index offers first.
 .PHONY: torch
-torch: VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+torch: VERSION := $(shell sed -n 's/^torch==//p' $(PINS))
 torch:
 	@if [ -n "$(GPU)" ]; then \
-	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; \
+	  $(BIN)/pip install -q --disable-pip-version-check -c $(PINS) torch; \
 	else \
-	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt 'torch==$(VERSION)+cpu' 2>/dev/null || \
+	  $(BIN)/pip install -q --disable-pip-version-check -c $(PINS) 'torch==$(VERSION)+cpu' 2>/dev/null || \
 	    $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend=cpu 'torch==$(VERSION)' 2>/dev/null || \
 	    { echo "no CPU build of torch is in reach: installing the one with CUDA, which is larger"; \
-	      $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch; }; \
+	      $(BIN)/pip install -q --disable-pip-version-check -c $(PINS) torch; }; \
 	fi
 
 # WordNet 3.0: SEMRAY_WORDNET or an installed copy; else Debian's package; else NLTK's downloader.
@@ -81,6 +83,11 @@ test-long: $(READY)
 	@$(call apt,chromium chromium-driver)
 	@$(call apt,openssh-server openssh-client rsync)
 	$(BIN)/python -m pytest -q
+
+test-lowest: $(READY)
+	@mkdir -p build
+	@$(BIN)/uv pip compile -q --resolution lowest-direct --all-extras --python $(BIN)/python pyproject.toml -o build/lowest.txt
+	@$(MAKE) --no-print-directory VENV=.venv-lowest PINS=build/lowest.txt test
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -110,4 +117,4 @@ gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py
 
 clean:
-	rm -rf $(VENV) build site *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .venv-lowest build site *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -82,7 +82,8 @@ def confirm(options: Namespace) -> int:
         print(forms.table(findings), *(one.line for one in gaps), sep="\n\n")
     publish(findings, chosen, ledger, report_folder(options, chosen, ledger), options.mlflow)
     if whole:
-        say(f"next    {typed('why', options.study, chosen.compare[0].claim)}   what a verdict rests on")
+        claim = chosen.compare[0].claim
+        say(f"next    {typed('why', options.study, claim, *at(ledger.url))}   what a verdict rests on")
     return DONE if whole else SOME_FAILED
 
 

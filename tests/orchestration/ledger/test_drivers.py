@@ -188,13 +188,14 @@ def test_a_driver_that_was_killed_holds_nothing_though_nobody_asked_after_it(tmp
     "content",
     [
         *("", "{", "[]", "{}", '{"study": 5}', "[" * 100_000, "a folder", "a pipe"),
-        *(a_lock(**wrong) for wrong in ({"pid": -1}, {"pid": 0}, {"beat": math.nan}, {"beat": math.inf})),
-        a_lock(host="elsewhere", beat=math.nan),
+        *({"pid": -1}, {"pid": 0}, {"beat": math.nan}, {"beat": math.inf}),
+        {"host": "elsewhere", "beat": math.nan},
     ],
+    ids=lambda content: str(content)[:40],
 )
-def test_a_lock_that_is_damaged_is_named(tmp_path: Path, content: str) -> None:
+def test_a_lock_that_is_damaged_is_named(tmp_path: Path, content: str | dict[str, object]) -> None:
     place = tmp_path / ".drivers" / "study" / "3"
-    leave(place, content)
+    leave(place, content if isinstance(content, str) else a_lock(**content))
     (place.parent / ".DS_Store").write_text("")
     with (
         pytest.raises(LedgerError, match=r"\.drivers/study/3: .*\n  accepted: .*delete"),
