@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
         return NOT_STARTED
     signal.signal(signal.SIGTERM, lambda number, frame: _signal_group(command.pid, signal.SIGTERM))
     while command.poll() is None:
-        if select.select([sys.stdin], [], [], POLL_SECONDS)[0] and not os.read(sys.stdin.fileno(), 1):
+        if select.select([sys.stdin], [], [], POLL_SECONDS)[0]:  # closed, as nothing is written to it
             break
     _signal_group(command.pid, signal.SIGKILL)
     code = command.wait()

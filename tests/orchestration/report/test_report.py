@@ -686,6 +686,7 @@ def test_too_little_to_judge(findings: Findings, scores: dict[int, float]) -> No
     assert "undecided" in forms.table(thin)
     assert "undecided" in html(thin, plots.every(thin))
     assert difference(verdict) == {0: "–", 1: "+0.000", 3: "+0.000"}[len(scores)]
+    assert ("\n  seed 0   0.600000 - 0.600000" in chain(thin)) == (len(scores) == 1)  # one seed is still a seed
 
 
 def test_trained_arms_that_always_score_the_same_are_not_taken_for_one_run(findings: Findings) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
@@ -78,11 +77,35 @@ def test_it_is_told_by_words_and_by_its_environment(tmp_path: Path) -> None:
     json.dump({"same": float(told["SEMRAY_OUT"] == sys.argv[1]), "seed": int(told["SEMRAY_SEED"])},
               open(sys.argv[1] + "/scores.json", "w"))
     assert "RANK" not in os.environ and sys.stdin.read() == ""
+    assert os.getpgid(0) == os.getpid() and os.getpgid(os.getppid()) == os.getppid()  # Ctrl-C ends neither
     """
     words = ("python", "-c", literally(code), "{out}")
     product, _ = carried_out(*words, world=World(scratch=tmp_path), seed=5)
     assert product.scores is not None
     assert product.scores.read_text() == '{"same": 1.0, "seed": 5}'
+
+
+def test_modules_of_the_user_do_not_reach_what_watches_over_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "subprocess.py").write_text("raise RuntimeError('of the user')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    write = 'echo \'{{"same": 1}}\' > "$SEMRAY_OUT/scores.json"'
+    product, _ = carried_out("sh", "-c", write, world=World(scratch=tmp_path))
+    assert product.scores is not None
+
+
+def test_a_bar_that_redraws_its_line_is_followed_while_it_runs(tmp_path: Path) -> None:
+    code = """
+    import sys, time
+    for step in (1, 2):
+        print(f"step {step}/3 loss {step}", end="\\r")
+        time.sleep(0.5)
+    open(sys.argv[1] + "/scores.json", "w").write('{"a": 1}')
+    """
+    seen: list[Progress] = []
+    python(code, "{out}", world=World(scratch=tmp_path, report=seen.append))
+    assert {told.step for told in seen} >= {1, 2}
 
 
 def test_a_retry_finds_what_was_left_under_the_same_path(tmp_path: Path) -> None:
@@ -291,10 +314,19 @@ def test_what_an_earlier_attempt_cost_is_told_to_the_next(tmp_path: Path, monkey
 
 STARTS_MORE = """
 import pathlib, subprocess, sys, time
+out = pathlib.Path(sys.argv[1])
 subprocess.Popen(["sleep", "600"], start_new_session=True)
-detached = subprocess.Popen([sys.executable, "-c", "import os, time; os.setsid() if os.fork() == 0 else os._exit(0); time.sleep(600)"])
-detached.wait()
-pathlib.Path(sys.argv[1], "scores.json").write_text('{"a": 1}')
+ORPHAN = '''
+import os, pathlib, subprocess, sys
+os.setsid() if os.fork() == 0 else os._exit(0)
+own = subprocess.Popen(["sleep", "600"])
+pathlib.Path(sys.argv[1]).touch()
+own.wait()
+'''
+subprocess.run([sys.executable, "-c", ORPHAN, out / "begun"])
+while not (out / "begun").exists():
+    time.sleep(0.01)
+(out / "scores.json").write_text('{"a": 1}')
 if sys.argv[2] == "stay":
     time.sleep(600)
 """
@@ -332,9 +364,8 @@ def test_nothing_outlives_the_process_that_started_it(number: int, tmp_path: Pat
     """Killed as a lane is, without a word: the command, its children and those that left its group end too."""
     holder = subprocess.Popen([sys.executable, "-c", HOLDS, literally(STARTS_MORE), str(tmp_path)])
     until(lambda: (tmp_path / "out" / "scores.json").exists(), seconds=60)
-    time.sleep(0.3)
     below = descendants(psutil.Process(holder.pid))
-    assert len(below) >= 4  # supervisor, command, a session of its own, an orphan in another
+    assert len(below) >= 5  # supervisor, command, a session of its own, an orphan in another and its child
     holder.send_signal(number)
     holder.wait()
     until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below), seconds=10)
@@ -342,9 +373,9 @@ def test_nothing_outlives_the_process_that_started_it(number: int, tmp_path: Pat
 
 def test_a_command_ends_when_its_supervisor_is_killed(tmp_path: Path) -> None:
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, literally(STARTS_MORE), str(tmp_path)], stderr=subprocess.DEVNULL
+        [sys.executable, "-c", HOLDS, literally(AT_WORK), str(tmp_path)], stderr=subprocess.DEVNULL
     )
-    until(lambda: (tmp_path / "out" / "scores.json").exists(), seconds=60)
+    until((tmp_path / "out" / "begun").exists, seconds=60)
     (watching,) = psutil.Process(holder.pid).children()
     (command,) = (one for one in watching.children() if "stay" in one.cmdline())
     os.kill(watching.pid, signal.SIGKILL)

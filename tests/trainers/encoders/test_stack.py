@@ -18,7 +18,9 @@ from tests.trainers.san.corpus import san_corpus
 from trainers.concept.settings import Settings
 from trainers.concept.training import fit
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.packing import Rectangle
 from trainers.encoders.stack import fit_together
+from trainers.encoders.stacked_layers import drawn_noise
 from trainers.engine.lockstep import in_lockstep
 from trainers.engine.loop import Diverged
 from trainers.engine.shortage import OutOfMemory
@@ -102,6 +104,29 @@ def test_in_bf16_it_is_no_further_off_than_bf16_is(backbone: Path) -> None:
 
 
 HALF = World(precision="bf16")
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["fp32", "bf16"])
+def test_dropout_is_drawn_as_the_layer_draws_it(backbone: Path, half: bool) -> None:
+    """First that of attention's scores, in float32; then those of two linear layers' outputs, rounded as they are."""
+    encoder, _ = fit(replace(SETTINGS, steps=1), backbone, CORPUS, 0, World())
+    layer, kind = encoder.backbone.encoder.layer[0].train(), torch.bfloat16 if half else torch.float32
+    area = Rectangle(torch.arange(8), torch.arange(8), torch.ones(2, 4, dtype=torch.bool))
+    states, heads = torch.zeros(1, 8, 32), layer.attention.self.num_attention_heads
+    sites = [layer.attention.self.dropout, layer.attention.output.dropout, layer.output.dropout]
+    torch.manual_seed(5)
+    own = [torch.ones(2, heads, 4, 4), *torch.ones(2, 8, 32, dtype=kind)]
+    expected = [site(ones) for site, ones in zip(sites, own, strict=True)]
+    torch.manual_seed(5)
+    with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        noise = drawn_noise(layer, states, [area])
+    for drawn, factors in zip([noise.attention[0], noise.mixed, noise.output], expected, strict=True):
+        assert drawn is not None
+        assert drawn.dtype == factors.dtype
+        assert torch.equal(drawn, factors)
+        assert 0 < (drawn == 0).sum() < drawn.numel()
+    assert noise.mixed is not None
+    assert not torch.equal(noise.mixed, noise.output)
 
 
 def test_texts_of_many_passes_and_lengths(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

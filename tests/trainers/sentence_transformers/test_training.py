@@ -521,6 +521,24 @@ def test_lora_learns_little_and_leaves_a_plain_encoder(backbone: Path, tmp_path:
     assert (vectors(again) == vectors(encoder)).all()
 
 
+def test_the_settings_of_lora_are_those_of_its_updates(backbone: Path) -> None:
+    """An update is alpha / r · B A, of rank r. Adam's first step moves all of B by the rate, whatever alpha is."""
+    pytest.importorskip("peft")
+    name = "0.model.encoder.layer.0.attention.self.query.weight"
+    before = read(Settings(), backbone, World()).model.state_dict()[name]
+
+    def update(**given: Any) -> Any:
+        lora = LoraSettings(target_modules=("query",), **given)
+        found = corpus(backbone, rows=columns(2))
+        encoder, _ = trained(backbone, found, lora=lora, max_steps=1, learning_rate=0.01)
+        return (encoder.model.state_dict()[name] - before).numpy()
+
+    two, three = update(r=2, lora_alpha=4), update(r=3, lora_alpha=4)
+    assert [np.linalg.matrix_rank(one, tol=1e-5) for one in (two, three)] == [2, 3]
+    assert update(r=2, lora_alpha=8) == pytest.approx(2 * two, abs=1e-5)
+    assert not np.allclose(update(r=2, lora_alpha=4, lora_dropout=0.9), two, atol=1e-5)
+
+
 def test_lora_leaves_what_stands_above_the_transformer(backbone: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft")
     from sentence_transformers import SentenceTransformer
