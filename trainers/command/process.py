@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -87,12 +87,10 @@ class Running:
         return next((progress for progress in found if progress is not None), None)
 
     def stop(self) -> None:
-        """Ask the command to end, with END_SECONDS to save; then end it."""
+        """Ask the command to end, and wait END_SECONDS at most, so that it can save."""
         self._process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
 
     def kill(self) -> None:
         """End the command and all its descendants now."""
@@ -149,5 +147,5 @@ def end_of(log: Path, size: int) -> bytes:
 
 def tail_of(log: Path) -> list[str]:
     """The last lines of a log that are not blank."""
-    text = end_of(log, TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
+    text = end_of(log, TAIL_BYTES).decode(errors="replace")
     return [line.rstrip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]
