@@ -521,6 +521,20 @@ def test_lora_learns_little_and_leaves_a_plain_encoder(backbone: Path, tmp_path:
     assert (vectors(again) == vectors(encoder)).all()
 
 
+def test_earlier_work_in_the_process_changes_nothing(backbone: Path, plain: np.ndarray) -> None:
+    threads, told = torch.get_num_threads(), list[int]()
+    torch.set_num_threads(threads + 1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        world = World(report=lambda progress: told.append(torch.get_num_threads()))
+        encoder, _ = trained(backbone, corpus(backbone, rows=columns(2)), world=world)
+        assert set(told) == {world.threads}
+        assert (vectors(encoder) == plain).all()
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(torch.float32)
+
+
 def test_the_settings_of_lora_are_those_of_its_updates(backbone: Path) -> None:
     """An update is alpha / r · B A, of rank r. Adam's first step moves all of B by the rate, whatever alpha is."""
     pytest.importorskip("peft")
