@@ -13,7 +13,7 @@ import pytest
 from orchestration.ledger.ledger import Ledger
 from orchestration.search.trials import Searched, Trial
 from orchestration.tracking.searches import track
-from tests.searching import selection
+from tests.searching import AUC, MRR, selection
 
 
 def test_a_new_best_point_takes_the_mark_from_the_old_one(tmp_path: Path) -> None:
@@ -88,6 +88,52 @@ def test_a_point_that_failed_and_was_tried_again_is_told_as_it_is_now(tmp_path: 
     assert {name: search.data.metrics[name] for name in told} == pytest.approx(told)
     search, *_ = shown(replace(again, failed={102: "lost"}), gone)
     assert all(math.isnan(search.data.metrics[name]) for name in told)  # none is sound any more
+
+
+def test_each_point_is_told_anew_whatever_became_of_it(tmp_path: Path) -> None:
+    """One that was stopped, one that failed at length, one that lost and one that was only chosen; by two objectives."""
+    from mlflow import MlflowClient
+
+    chosen, other = selection(tmp_path), selection(tmp_path, metric=AUC)
+    ledger, client = Ledger(tmp_path / "ledger"), MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+
+    def shown(*trials: Trial) -> dict[str, Any]:
+        """The runs by their point, that of the search under its name, those of the first objective."""
+        found = [Searched(selection=one, trials=trials) for one in (chosen, other)]
+        lines = track(found, ledger, client.tracking_uri)
+        assert len([line for line in lines if line.startswith("look at it:")]) == 1
+        (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
+        runs = client.search_runs([experiment.experiment_id])
+        assert len(runs) == 2 * 4  # of each search itself and three points
+        both = [run for run in runs if any(name.startswith(f"best/{MRR}") for name in run.data.metrics)]
+        own = {chosen.run(one.number, one.point, seed).id for one in trials for seed in one.seeds}
+        points = [run for run in runs if own & set(run.data.tags.get("runs", "").split())]
+        return {run.data.tags.get("point", "search"): run for run in (*both, *points)}
+
+    stopped = Trial(number=0, point={"hn_margin": 0.2}, scores={100: (0.5,)}, stopped={101: (30, 0.1)})
+    failed = Trial(number=1, point={"hn_margin": 0.3}, scores={}, failed={100: "why " * 3000})
+    lost = Trial(number=2, point={"hn_margin": 0.4}, scores={100: (0.4,)})
+    idle = Trial(number=3, point={"hn_margin": 0.1}, scores={})
+    runs = shown(stopped, failed, lost, idle)
+    assert sorted(runs) == ["0", "1", "2", "search"]
+    assert 4000 < len(runs["1"].data.tags["failed"]) <= 5000
+    assert runs["search"].data.params["race"] == str(chosen.search.least_chance)
+    for name, metric, step in (("search", "points", 4), ("0", "seeds", 1), ("1", "seeds", 0)):
+        history = client.get_metric_history(runs[name].info.run_id, metric)
+        assert [point.step for point in history] == [step]  # as many seeds as have been spent
+    table = json.loads(Path(client.download_artifacts(runs["search"].info.run_id, "points.json")).read_text())
+    told = {row[0]: row[1:6] for row in table["data"]}  # objective, sd, seeds, failed, stopped
+    assert told[0] == [0.5, None, 1, 0, 1]
+    assert told[1] == [None, None, 0, 1, 0]
+    runs = shown(
+        replace(stopped, stopped={101: (40, 0.1)}),
+        replace(failed, failed={100: "why", 101: "lost"}),
+        replace(lost, scores={100: (0.4,), 101: (0.3,)}),
+        idle,
+    )
+    assert runs["0"].data.tags["stopped"] == "seed 101: at step 40"
+    assert runs["1"].data.tags["failed"] == "seed 100: why; seed 101: lost"
+    assert runs["2"].data.metrics["seeds"] == 2
 
 
 def test_an_arm_that_looks_like_a_path_stays_in_the_reports(tmp_path: Path) -> None:

@@ -802,6 +802,7 @@ def test_a_password_is_never_shown_whatever_signs_it_holds(signs: str) -> None:
         ("postgresql:///db?host=h&user=me&password=a", "postgresql:///db"),
         ("http://host:5000", "http://host:5000"),
         ("sqlite:////home/me@work/mlflow.db", "sqlite:////home/me@work/mlflow.db"),
+        ("file:///home/me@work/mlruns", "file:///home/me@work/mlruns"),
         ("./mlruns@work?", "./mlruns@work?"),
     ],
 )
