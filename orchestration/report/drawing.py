@@ -114,6 +114,7 @@ def svg(figure: Figure, name: str) -> str:
     text = svg_file(figure, name, transparent=True)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r">\s+<", "><", text)  # indentation is a ninth of a large figure
     targets = set(re.findall(r'(?:url\(#|xlink:href="#)([^")]*)', text))
     # text between the tags, such as names, stays unchanged
     return re.sub(r"<[^>]*>", lambda tag: _for_the_page(tag[0], name, targets), text)
@@ -122,9 +123,11 @@ def svg(figure: Figure, name: str) -> str:
 def _for_the_page(tag: str, name: str, targets: Collection[str]) -> str:
     """The tag with the page's font and colours, and with ids only if something points to them, prefixed by `name`.
 
-    Coordinates are rounded to a hundredth of a point. Links open in the same page, not in a new one.
+    Coordinates are rounded to a hundredth of a point, and rotations by nothing left out. Links open in the same
+    page, not in a new one.
     """
     tag = tag.replace(' target="_blank"', "")
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
     tag = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in targets else "", tag)
     tag = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), tag)
     tag = re.sub(r'(\bid="|url\(#|xlink:href="#)(?!run-|claim-)', rf"\g<1>{name}-", tag)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
 from orchestration.report import arm_plots, plots
-from orchestration.report.drawing import COLOURS, MARKS, PAPER
+from orchestration.report.drawing import COLOURS, MARKS, PAPER, svg, svg_file
 from orchestration.verdicts.findings import Distribution, Findings
 from tests.finished_study import RECALL, SPREAD, STRESS
 
@@ -184,3 +185,23 @@ def test_each_run_stands_at_its_two_figures(findings: Findings) -> None:
         if row.metrics and row.id != place
     }
     assert axes.get_legend_handles_labels()[1] == [*findings.arms]
+
+
+def test_a_page_has_the_texts_where_the_file_has_them_in_less_room(findings: Findings) -> None:
+    """Beside indentation, ids and digits it leaves out rotations by nothing alone."""
+    figure = plots.curves(findings)
+    file, page = svg_file(figure, "file"), svg(figure, "file")
+
+    def texts(drawn: str) -> list[tuple[str | None, list[float], str]]:
+        found = (one for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("text"))
+        return [
+            (one.text, [float(one.get(name, "nan")) for name in "xy"], (one.get("transform") or "")[:10])
+            for one in found
+        ]
+
+    for (words, place, turned), (shown, at, turn) in zip(texts(file), texts(page), strict=True):
+        assert shown == words
+        assert at == pytest.approx(place, abs=0.01, nan_ok=True)
+        assert turn == ("" if turned.startswith("rotate(-0") else turned)
+    assert any(turn for *_, turn in texts(page))  # the name of an axis stands upright
+    assert len(page) < 0.7 * len(file)
