@@ -320,6 +320,8 @@ def test_what_is_printed_to_type_next_names_another_ledger_than_the_usual_one(
     for word in ("plan", "report"):
         assert told(word, "mine") == told(word, "mine", "--ledger", str(other)) == "run mine.yaml"
     assert told("plan", "mine", "--ledger", "ledger") == f"run mine.yaml --ledger {place}/ledger"
+    monkeypatch.setenv("SEMRAY_LEDGER", f"../{place.name}/our runs")
+    assert told("plan", "mine") == "run mine.yaml"
 
 
 def test_a_program_is_watched_unless_it_is_installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
