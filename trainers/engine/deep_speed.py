@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,8 +53,8 @@ with _quiet(), _absent("mlflow"):
     from deepspeed.utils import logger
 
 
-def prepared() -> ModuleType:
-    """Return DeepSpeed, set to log errors only and to compile nothing.
+def prepare() -> None:
+    """Set DeepSpeed to log errors only and to compile nothing.
 
     It takes the device from the environment (DS_ACCELERATOR) again, even if an earlier run or another package's
     import chose one: DeepSpeed by itself picks a GPU wherever there is one.
@@ -65,7 +64,6 @@ def prepared() -> ModuleType:
     logger.setLevel(logging.ERROR)
     deepspeed.ops.__compatible_ops__ = {}
     real_accelerator.ds_accelerator = None
-    return deepspeed
 
 
 @contextmanager
@@ -76,7 +74,7 @@ def engine_of(
 
     Afterwards every rank has the whole model, without gradients.
     """
-    deepspeed = prepared()
+    prepare()
     with _restoring_linear():
         with _quiet(), reporting_state_shortage(world.seat):
             engine, *_ = deepspeed.initialize(

@@ -367,7 +367,7 @@ def test_deepspeed_is_not_asked_what_it_could_compile(monkeypatch: pytest.Monkey
 
     monkeypatch.delitem(vars(deepspeed.ops), "__compatible_ops__", raising=False)
     monkeypatch.setattr(deepspeed.ops, "_probe_compatible_ops", lambda: pytest.fail("it was asked"))
-    deep_speed.prepared()
+    deep_speed.prepare()
     assert build_shm_op() is None
 
 
