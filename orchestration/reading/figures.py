@@ -48,6 +48,6 @@ def _how_to_get(name: str, available: Tasks) -> str:
     if not isinstance(available, Table):
         return ""
     beginnings = accumulate(name.split("/"), "{}/{}".format)
-    task = next((one for one in beginnings if one.startswith(tuple(available.finds))), "")
-    why = available.why_not(task) if available.looks_up(task) else ""
+    task = next(filter(available.looks_up, beginnings), None)
+    why = available.why_not(task) if task else ""
     return f"; {why}" if why else ""
