@@ -240,8 +240,8 @@ def _put(
     """
     own = _key_tags(plan, parent)
     if run is not None:
-        for name in (name for name, value in own.items() if run.data.tags.get(name) != value):
-            client.set_tag(run.info.run_id, name, own[name])  # another place, or a parent of an earlier semray
+        for name, value in sorted(own.items() - run.data.tags.items()):
+            client.set_tag(run.info.run_id, name, value)  # another place, or a parent of an earlier semray
     if run is not None and run.data.tags.get(DIGEST) == plan.digest:
         counts["unchanged"] += 1
         return run.info.run_id
@@ -275,9 +275,14 @@ def _note(entry: Entry, experiment: str, run: str, known: Mapping[str, str]) -> 
 
 def _key_tags(plan: Planned, parent: str | None) -> dict[str, str]:
     """The tags with which a run is created, so that the next sync finds it even if this one dies."""
-    tags = {KEY: plan.key, KIND: plan.kind, "mlflow.source.name": "semray"}
-    tags |= {} if parent is None else {PARENT: parent}
-    return tags | ({pages.PLACE: plan.place} if plan.place else {})
+    tags = {
+        KEY: plan.key,
+        KIND: plan.kind,
+        "mlflow.source.name": "semray",
+        PARENT: parent,
+        pages.PLACE: plan.place,
+    }
+    return {name: value for name, value in tags.items() if value}
 
 
 def _continues(run: TrackedRun, entry: Entry) -> bool:
