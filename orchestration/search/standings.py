@@ -87,11 +87,11 @@ class Standings:
         self.asked.add(run.id)
         looks = self._stopped.get((number, seed))
         if looks is not None:
-            return self._end_at(run, number, looks)
+            return self._end_at(run.id, number, seed, looks)
         if self.ledger.holds(run):
             return self._accept(run, number)
         if run.id in self._stops:  # for another point, which is the same run: it would come to the same step again
-            return self._stop(run, number, self._stops[run.id])
+            return self._stop(run.id, number, seed, self._stops[run.id])
         self.executed += 1
         return run
 
@@ -123,19 +123,17 @@ class Standings:
         curve = curves.pop(number)
         if stopping.goes_on(rule, curve, list(curves.values())):
             return None
-        return self._stop(run, number, mine)
+        return self._stop(run.id, number, seed, mine)
 
-    def _stop(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
+    def _stop(self, run_id: str, number: int, seed: int, looks: Mapping[int, float]) -> Report:
         """Keep in the ledger that the point's run was stopped at the last of these looks."""
-        assert run.seed is not None
-        self.points.stop(number, run.seed, looks)
-        return self._end_at(run, number, looks)
+        self.points.stop(number, seed, looks)
+        return self._end_at(run_id, number, seed, looks)
 
-    def _end_at(self, run: Run, number: int, looks: Mapping[int, float]) -> Report:
-        assert run.seed is not None
-        self._stops[run.id] = looks
-        self._looks.setdefault(run.seed, {})[number] = dict(looks)
-        return self._changed(with_stop(self.trials[number], run.seed, looks))
+    def _end_at(self, run_id: str, number: int, seed: int, looks: Mapping[int, float]) -> Report:
+        self._stops[run_id] = looks
+        self._looks.setdefault(seed, {})[number] = dict(looks)
+        return self._changed(with_stop(self.trials[number], seed, looks))
 
     def _accept(self, run: Run, number: int) -> Report:
         """Record the scores of a finished run, and its development scores to compare others with; never stop it.
