@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from orchestration.commands.cli import main
+from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
+from orchestration.reading.read_search import space_of
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
 from semray.testing import WORDS
@@ -133,7 +135,11 @@ def test_a_data_set_that_is_called_as_an_argument_moves_nothing(study: Path) -> 
     study.write_text(
         text.replace("{learning_rate: [1.0e-6, 1.0e-4], loss.scale: [20.0, 40.0]}", "null").replace("grid", "tpe")
     )
-    assert read_study(study).search is not None
+    found = read_study(study)
+    assert found.search is not None
+    moving = {one.name for one in space_of(found.search, family(found.family), found.arms["mnrl"])}
+    assert "learning_rate" in moving
+    assert "loss.scale" not in moving
 
 
 def test_what_no_run_of_a_later_search_could_train_is_told_before_the_first_starts(

@@ -94,6 +94,7 @@ def test_modules_of_the_user_do_not_reach_what_watches_over_the_command(
     write = 'echo \'{{"same": 1}}\' > "$SEMRAY_OUT/scores.json"'
     product, _ = carried_out("sh", "-c", write, world=World(scratch=tmp_path))
     assert product.scores is not None
+    assert product.scores.read_text() == '{"same": 1}\n'
 
 
 def test_of_a_bar_that_redraws_its_line_the_newest_state_is_told(tmp_path: Path) -> None:
