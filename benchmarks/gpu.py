@@ -1,10 +1,11 @@
 """What a card does with this code, in one go and without a network: is it right there, and how near its limit?
 
-    python benchmarks/gpu.py [--minutes 8] [--tiny]
+    python benchmarks/gpu.py [--minutes 8] [--tiny] [--only training,profile]
 
 No section begins once the minutes are over; what was left out is said. Encoders have random weights, which cost
-what trained ones do. Results go to results/gpu-<card>.md. Without a card all runs on the CPU in sizes of seconds:
-that tells whether the script works and nothing of speed, so nothing is kept.
+what trained ones do. Results go to results/gpu-<card>.md; with --only, those of other sections are kept there.
+Without a card all runs on the CPU in sizes of seconds: that tells whether the script works and nothing of speed,
+so nothing is kept.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from tables import save
+from tables import RESULTS, save
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from card import attention, generation, graphs, right, together, training
+from card import attention, generation, right, together, training
 from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
@@ -37,26 +40,27 @@ from trainers.engine.memory import set_cublas_workspace
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "limits": training.limits,
     "training": training.training,
+    "attention": attention.attention,
     "profile": training.profile,
-    "precision": right.precisions,
     "tests": right.tests,
-    "attention": attention.unpadded,
-    "cuts": attention.cuts,
-    "parts": together.parts,
-    "adapters": together.adapters,
     "encoders": together.encoders,
-    "lanes": together.shared,
+    "precision": right.precisions,
     "generation": generation.generation,
-    "graphs": graphs.graphs,
-    "compiled": attention.compiled,
+    "lanes": together.shared,
+    "parts": together.parts,
+    "cuts": attention.cuts,
+    "adapters": together.adapters,
 }
 
 
 Found = tuple[list[dict[str, Any]], list[str], list[str]]
 
 
-def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambda _: None) -> Found:
-    """The rows of all sections that fit into the minutes, the names of those that did not, and what failed.
+def measured(
+    bench: Bench, minutes: float, only: Collection[str] = SECTIONS, keep: Callable[[Found], None] = lambda _: None
+) -> Found:
+    """The rows of these sections, as far as they fit into the minutes, the names of those that did not, and what
+    failed.
 
     A section that fails takes no other's figures with it, nor does one in which all of this is ended: a card may
     be at hand once. keep: what was found so far, after each section.
@@ -64,6 +68,8 @@ def measured(bench: Bench, minutes: float, keep: Callable[[Found], None] = lambd
     rows: list[dict[str, Any]] = []
     left, failed, began = list[str](), list[str](), time.monotonic()
     for name, section in SECTIONS.items():
+        if name not in only:
+            continue
         if time.monotonic() - began > 60 * minutes:
             left.append(name)
             continue
@@ -86,7 +92,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=8.0, help="no section begins later")
     options.add_argument("--tiny", action="store_true", help="on a card too, sizes of seconds")
+    options.add_argument("--only", default=",".join(SECTIONS), help="sections, by commas", metavar="SECTIONS")
     given = options.parse_args(arguments)
+    only = given.only.split(",")
+    if strangers := set(only) - SECTIONS.keys():
+        options.error(f"--only {','.join(sorted(strangers))}: accepted are {', '.join(SECTIONS)}")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # of several cards one: the peer's trainer would take all
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     if torch.version.cuda is None and not given.tiny and shutil.which("nvidia-smi"):
@@ -100,9 +110,10 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(device=device, sizes=TINY if tiny else CARD, folder=Path(place))
         kept = device != "cpu" and not tiny
-        found = measured(bench, given.minutes, keep_quietly if kept else lambda _: None)
+        earlier = kept_of(SECTIONS.keys() - only) if kept else []
+        found = measured(bench, given.minutes, only, partial(keep_quietly, earlier) if kept else lambda _: None)
     if kept:
-        keep(found)
+        keep(earlier, found)
     elif device == "cpu":
         print("there is no card here: all of this ran on the CPU in sizes of seconds, and nothing is kept")
     else:
@@ -110,25 +121,38 @@ def main(arguments: list[str] | None = None) -> int:
     return bool(found[2])
 
 
-def keep_quietly(found: Found) -> None:
+def name_of_results() -> str:
+    return f"gpu-{slug(torch.cuda.get_device_name(0))}"
+
+
+def kept_of(sections: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of these sections that were kept before on such a card."""
+    place = RESULTS / f"{name_of_results()}.json"
+    rows = json.loads(place.read_text())["rows"] if place.exists() else []
+    return [row for row in rows if row["section"] in sections]
+
+
+def keep_quietly(earlier: list[dict[str, Any]], found: Found) -> None:
     if found[0]:
         with contextlib.redirect_stdout(io.StringIO()):
-            keep(found)
+            keep(earlier, found)
 
 
-def keep(found: Found) -> None:
-    """Print and write the table of what was found."""
-    rows, left, failed = found
+def keep(earlier: list[dict[str, Any]], found: Found) -> None:
+    """Print and write the table of what was found, beside what was kept of other sections."""
+    (own, left, failed), order = found, list(SECTIONS)
+    rows = sorted([*earlier, *own], key=lambda row: order.index(row["section"]))
+    before = ", ".join(dict.fromkeys(row["section"] for row in earlier))
     card = torch.cuda.get_device_name(0)
     notes = [
         f"{card}, {torch.cuda.get_device_properties(0).total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}.",
         f"Medians of up to {CARD.steps} steps, sentences of 6 to 24 words, random weights; wall time.",
         "TFLOP/s of linear layers and attention in a median step, against one large product on the same card.",
-        "Ragged: without padding too, but with torch's attention over texts of unequal length.",
+        *([f"Of an earlier run: {before}."] if before else []),
         *([f"Left out for want of time: {', '.join(left)}."] if left else []),
         *([f"Failed: {'; '.join(failed)}."] if failed else []),
     ]
-    save(f"gpu-{slug(card)}", f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))
+    save(name_of_results(), f"On a card: {card}", rows, notes, packages=("torch", "deepspeed", "transformers"))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress, RunStorage, World
 
 Staged = tuple[str, int]  # entry, attempt
+TOKENISING = 4  # threads at least that tokenise for a GPU, which computes while they do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +245,7 @@ def variables_of(threads: int, gpus: float) -> dict[str, str]:
     not do, and set cuBLAS's workspace, which it reads only before its first product. They keep Ray from killing a
     lane's children: a script's supervisor ends it with all that it started, and would be killed alone.
     """
-    variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "RAYON")}
+    variables = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL")}
+    variables |= {"RAYON_NUM_THREADS": str(max(threads, TOKENISING if gpus else 1))}
     variables |= {"RAY_kill_child_processes_on_worker_exit": "0"}
     return variables | (dict([WORKSPACE]) if gpus else {"CUDA_VISIBLE_DEVICES": ""})

@@ -39,8 +39,13 @@ seeds: [3, 4]
 
 
 def world(**given: Any) -> World:
-    """The world of the contract's runs: on the CPU, or on the device of SEMRAY_TEST_DEVICE, such as cuda:0."""
-    return World(device=os.environ.get("SEMRAY_TEST_DEVICE", "cpu"), **given)
+    """The world of the contract's runs: on the CPU and in fp32, or as told by SEMRAY_TEST_DEVICE, such as cuda:0,
+    and SEMRAY_TEST_PRECISION."""
+    usual: Any = {
+        "device": os.environ.get("SEMRAY_TEST_DEVICE", "cpu"),
+        "precision": os.environ.get("SEMRAY_TEST_PRECISION", "fp32"),
+    }
+    return World(**usual | given)
 
 
 class Broken(NamedTuple):

@@ -25,6 +25,7 @@ from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
+from trainers.encoders.flash import Texts
 from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
 from trainers.encoders.quiet import quiet
@@ -108,7 +109,8 @@ class Encoder(nn.Module):
         self._looked_up: tuple[np.ndarray, Tensor] | None = None  # ids, ascending, and their word embeddings
         self.reading: Reading | None = None  # replaces `embed` during evaluation (`trainers.encoders.together`)
         self.tell: Tell = unheard  # hears of readings of layers during evaluation
-        self.running: Running | None = None  # replaces the backbone in training (`trainers.encoders.stack`)
+        # replaces the backbone in training (`trainers.encoders.stack`, `trainers.encoders.graphs`)
+        self.running: Running | None = None
 
     @staticmethod
     def load(path: Path, **options: Any) -> Encoder:
@@ -146,7 +148,8 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return next(self.parameters()).device
+        device: torch.device = self.backbone.get_input_embeddings().weight.device
+        return device
 
     @property
     def packed(self) -> bool:
@@ -345,6 +348,7 @@ class Encoder(nn.Module):
                 position_ids=moved(packing.positions(part, first), self.device)[None],
                 output_hidden_states=every,
                 layout=areas,
+                texts=Texts.of(np.concatenate([group.mask.sum(1) for group in part]), self.device),
             )
             parts = [layer.squeeze(0).split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
             for area, layers in zip(areas, zip(*parts, strict=True), strict=True):

@@ -57,5 +57,6 @@ class _Fusing(nn.Module):
             scaling=self.scaling,
             dropout=self.dropout.p,
             layout=named["layout"],
+            texts=named.get("texts"),
         )
         return mixed.flatten(-2), None

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import Drop, dropped
+from trainers.encoders.flash import Texts, attends, attention_at_once
 from trainers.encoders.tokens import Group
 from trainers.engine.transfers import moved
 
@@ -96,12 +97,17 @@ def packed_attention(
     scaling: float,
     dropout: float = 0.0,
     layout: Sequence[Rectangle],
+    texts: Texts | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """Attention within each text of a packed row. query, key, value (1, H, M, d) -> (1, M, H, d).
 
-    layout covers the M tokens in order.
+    layout covers the M tokens in order, and so do texts, by which a card attends to them at once where it can.
     """
+    if texts is not None and _at_once(query, layout):
+        rows = torch.stack([one.squeeze(0).transpose(0, 1) for one in (query, key, value)], 1)
+        rate = dropout if module.training else 0.0
+        return attention_at_once(rows, texts, scaling=scaling, dropout=rate)[None], None
     query, key, value = map(in_attention, (query, key, value))
     moves = _moves(tuple(layout), query.shape[1], query.dtype)
     return _attended(module, moves, moves.cut(query, key, value), layout, scaling, dropout), None
@@ -115,11 +121,21 @@ def fused_attention(
     scaling: float,
     dropout: float,
     layout: Sequence[Rectangle],
+    texts: Texts | None = None,
 ) -> Tensor:
     """As `packed_attention`, for concatenated queries, keys and values. (1, M, 3 · D) -> (1, M, H, d)."""
+    parts = rows[0].view(rows.shape[1], 3, heads, -1)
+    if texts is not None and _at_once(parts, layout):
+        rate = dropout if module.training else 0.0
+        return attention_at_once(parts, texts, scaling=scaling, dropout=rate)[None]
     rows = in_attention(rows)
     moves = _moves(tuple(layout), heads, rows.dtype)
     return _attended(module, moves, moves.cut_fused(rows), layout, scaling, dropout)
+
+
+def _at_once(rows: Tensor, layout: Sequence[Rectangle]) -> bool:
+    """rows (…, d). A rectangle with a dropout of its own needs its scores."""
+    return attends(rows.device, rows.dtype, rows.shape[-1]) and all(area.dropped is None for area in layout)
 
 
 def _attended(

@@ -5,15 +5,16 @@
         encoder(pairs, negatives)
 
 The first texts draw the same dropout as without the second, so that arms with and without the second texts share
-it. One pass over both is faster than two, which would each write a gradient of every weight. On a CPU the second
-texts draw the same dropout as in a pass of their own after `torch.manual_seed(number)`.
+it, and the second the same as in a pass of their own after `torch.manual_seed(number)`. On a CPU one pass over
+both is faster than two, which would each write a gradient of every weight. A card runs two, as graphs, which draw
+from torch's own stream alone (`trainers.encoders.graphs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,10 @@ class _Apart:
 
     def dropped_behind(self, values: Tensor, rate: float) -> Tensor:
         """Dropout of values (1, M, D): the first tokens by torch's global stream, the others by this one."""
-        own = self._own(rate)
-        if values.device.type == "cpu":
-            noise = torch.empty_like(values)
-            draw(noise[:, : self.first], rate)
-            draw(noise[:, self.first :], own, self.stream)
-            return values * noise
-        first, others = values.split([self.first, values.shape[1] - self.first], dim=1)
-        return torch.cat([dropout(first, rate), dropout(others, own, self.stream)], dim=1)
+        noise = torch.empty_like(values)
+        draw(noise[:, : self.first], rate)
+        draw(noise[:, self.first :], self._own(rate), self.stream)
+        return values * noise
 
     def _own(self, rate: float) -> float:
         return rate if self.rate is None else self.rate
@@ -59,19 +56,20 @@ class _Drawn:
     first: int
     number: int
     rate: float | None
-    stream: torch.Generator | None = None  # made on the device of the first pass
+    stream: torch.Generator = field(init=False)
 
-    def of_pass(self, tokens: int, device: torch.device) -> _Apart:
+    def __post_init__(self) -> None:
+        self.stream = torch.Generator().manual_seed(self.number)
+
+    def of_pass(self, tokens: int) -> _Apart:
         """The dropout of the next pass, which has so many tokens."""
-        if self.stream is None:
-            self.stream = torch.Generator(device).manual_seed(self.number)
         first = min(tokens, self.first)
         self.first -= first
         return _Apart(first, self.stream, self.rate)
 
 
 class SecondStream:
-    """Gives the second texts of a packed encoder a dropout stream of their own. Make one for each encoder."""
+    """Gives the second texts of a packed encoder on a CPU a dropout stream of their own. One for each encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
         assert encoder.packed, "rectangles of a padded backbone pass one after the other as it is"
@@ -96,8 +94,7 @@ class SecondStream:
     def _next_pass(self, body: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self._drawn is None:
             return None
-        row = named["inputs_embeds"]
-        apart = self._drawn.of_pass(row.shape[1], row.device)
+        apart = self._drawn.of_pass(named["inputs_embeds"].shape[1])
         self.dropped = apart.dropped_behind
         begins = np.cumsum([0, *(len(area.cells) for area in named["layout"])])
         areas = [

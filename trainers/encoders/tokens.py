@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,7 @@ def tokenise(
         )["input_ids"]
         for text, ids in zip(long, cut, strict=True):
             encodings[text], lengths[text] = ids, len(ids)
-    flat = np.fromiter((piece for ids in encodings for piece in ids), np.int64, count=int(lengths.sum()))
+    flat = np.fromiter(chain.from_iterable(encodings), np.int64, count=int(lengths.sum()))
     return Tokens(flat, lengths, truncated=len(long))
 
 

@@ -40,16 +40,17 @@ def with_bf16_copies(encode: Callable[..., Tensor], copies: Sequence[Bf16Copy]) 
     """
 
     def run(*args: Any, **named: Any) -> Tensor:
-        with _in_place([copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]):
+        trained = [copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]
+        counts = [len(copy.weights) for copy in trained]
+        with in_place(trained, _ToBf16.apply(counts, *(weight for copy in trained for weight in copy.weights))):
             return encode(*args, **named)
 
     return run
 
 
 @contextmanager
-def _in_place(copies: Sequence[Bf16Copy]) -> Iterator[None]:
-    counts = [len(copy.weights) for copy in copies]
-    tensors = _ToBf16.apply(counts, *(weight for copy in copies for weight in copy.weights))
+def in_place(copies: Sequence[Bf16Copy], tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Put these tensors where the copies go, until the block ends."""
     for copy, tensor in zip(copies, tensors, strict=True):
         copy.module.__dict__[copy.name] = tensor
     try:
@@ -72,7 +73,9 @@ class _ToBf16(torch.autograd.Function):
             group[0].new_empty(sum(rows), *group[0].shape[1:], dtype=torch.bfloat16)
             for group, rows in zip(by_copy, ctx.rows, strict=True)
         ]
-        _copy([part for copy, rows in zip(copies, ctx.rows, strict=True) for part in _split(copy, rows)], weights)
+        copy_all(
+            [part for copy, rows in zip(copies, ctx.rows, strict=True) for part in split(copy, rows)], weights
+        )
         return tuple(copies)
 
     @staticmethod
@@ -80,17 +83,19 @@ class _ToBf16(torch.autograd.Function):
         parts = [
             part
             for gradient, rows in zip(gradients, ctx.rows, strict=True)
-            for part in ([None] * len(rows) if gradient is None else _split(gradient, rows))
+            for part in ([None] * len(rows) if gradient is None else split(gradient, rows))
         ]
         whole = [None if part is None else torch.empty_like(part, dtype=torch.float32) for part in parts]
-        _copy([part for part in whole if part is not None], [part for part in parts if part is not None])
+        copy_all([part for part in whole if part is not None], [part for part in parts if part is not None])
         return None, *whole
 
 
-def _split(copy: Tensor, rows: Sequence[int]) -> Sequence[Tensor]:
+def split(copy: Tensor, rows: Sequence[int]) -> Sequence[Tensor]:
+    """Its parts along the first dimension, of so many rows."""
     return copy.split(rows) if len(rows) > 1 else (copy,)
 
 
-def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+def copy_all(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Copy each source to its target, in few launches on a GPU."""
     if targets:
         torch._foreach_copy_(list(targets), list(sources))

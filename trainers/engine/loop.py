@@ -100,17 +100,19 @@ def fit(
     Raises OutOfMemory; Diverged after the first step whose loss is not finite; Stopped when world.stopping()
     returns True.
     """
+    from trainers.encoders.graphs import graphs_of
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
     seat = world.seat
-    if bf16_copies and world.precision == "bf16" and not world.zero_stage and seat is None:
+    graphs = graphs_of(model, bf16_copies, world, micro)
+    beside = seat or graphs  # what runs the encoder's layers, if the model does not
+    if bf16_copies and world.precision == "bf16" and not world.zero_stage and beside is None:
         loss = _with_copies(loss, bf16_copies)
-    on_gpu = torch.device(world.device).type != "cpu"
-    ahead = Ahead(batches, recipe.steps) if on_gpu and seat is None else None
+    ahead = Ahead(batches, recipe.steps) if world.on_card and seat is None else None
     with (
         counting(model) as flops,
-        nullcontext() if seat is None else seat.joined(model),
+        nullcontext() if beside is None else beside.joined(model),
         _deepspeed_engine(model, groups, recipe, seed, world) as engine,
         _gradients_for_optimizer(model, recipe, world) as prepare_gradients,
         ahead or nullcontext(),
@@ -132,8 +134,8 @@ def fit(
         for step in range(len(curve), recipe.steps):
             began = time.perf_counter()
             done = steps.take(step)
-            in_stack = seat.flops() if seat else 0.0
-            world.spent(flops() + in_stack, time.perf_counter() - began)
+            others = beside.flops() if beside else 0.0
+            world.spent(flops() + others, time.perf_counter() - began)
             if done.step in world.look_at:
                 if world.rank == 0:
                     if ahead is not None:
@@ -207,7 +209,7 @@ def _gradients_for_optimizer(model: nn.Module, recipe: Recipe, world: World) -> 
     With one worker on a CPU it also turns the row gradients of large embedding tables into dense ones. Under ZeRO
     DeepSpeed clips.
     """
-    on_cpu = torch.device(world.device).type == "cpu"
+    on_cpu = not world.on_card
     tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
     # only the model's own: a masking policy beside it has an optimiser and gradients of its own
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -23,7 +23,7 @@ def reset_process(seed: int, world: World) -> None:
     device = torch.device(world.device)
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
-    os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 else "false"
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if world.threads > 1 or world.on_card else "false"
     os.environ.setdefault(*ONEDNN_CACHE)
     if device.type == "cuda":
         torch.cuda.set_device(device.index or 0)  # refuses a device without an index

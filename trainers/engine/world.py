@@ -117,6 +117,11 @@ class World:
     storage: Mapping[str, RunStorage] = field(default_factory=dict)
 
     @property
+    def on_card(self) -> bool:
+        """True if the device is no CPU."""
+        return not self.device.startswith("cpu")
+
+    @property
     def keeps_scratch(self) -> bool:
         """True for the one rank per scratch folder that clears, seals and publishes its content."""
         return (self.rank if self.local_rank is None else self.local_rank) == 0

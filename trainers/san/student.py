@@ -28,19 +28,27 @@ class Student(nn.Module):
 
     One forward takes all texts of a step, so that DeepSpeed sees one. san_pass "separate": `apart` run at rate p2
     and draw from a stream of their own, so that the views drop what they drop without them; in the views' pass
-    where the encoder can (`trainers.encoders.second_stream`), else after it. "fused": one stream, in which each
-    token has the rate of its text. mixture: the policies of RLRD, which are kept here so that a checkpoint holds
-    them. micro: how many texts are read at a time.
+    where the encoder can (`trainers.encoders.second_stream`), else after it, as on a card. "fused": one stream, in
+    which each token has the rate of its text. mixture: the policies of RLRD, which are kept here so that a
+    checkpoint holds them. micro: how many texts are read at a time.
     """
 
-    def __init__(self, encoder: Encoder, settings: Settings, seed: int, micro: MicroBatch | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        settings: Settings,
+        seed: int,
+        micro: MicroBatch | None = None,
+        *,
+        on_card: bool = False,
+    ) -> None:
         super().__init__()
         self.encoder, self.micro = encoder, micro
         self.head = head(encoder.width, seed)
         fused = settings.san_pass == "fused"
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
         self.by_text = ByText(encoder) if fused else None
-        self.second = SecondStream(encoder) if encoder.packed and not fused else None
+        self.second = SecondStream(encoder) if encoder.packed and not fused and not on_card else None
         self.mixture = Mixture(settings, encoder.width, seed) if settings.policies_learn else None
 
     def forward(self, views: Tokens, apart: Tokens | None, stream: int) -> Tensor:

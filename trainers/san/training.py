@@ -54,7 +54,7 @@ def fit(
     reset_process(seed, world)
     encoder = encoder_of(settings, backbone, world)
     micro = MicroBatch.of(settings.micro_batch, world)
-    student = Student(encoder, settings, seed, micro)
+    student = Student(encoder, settings, seed, micro, on_card=world.on_card)
     reader = reader_of(settings, encoder, student.head)
     steps = steps_of(settings, corpus)
     curve = loop.fit(

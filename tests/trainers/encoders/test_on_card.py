@@ -3,30 +3,172 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from trainers.encoders.dropout import Site, dropout
+from semray.testing import WORDS, tiny_backbone
+from trainers.encoders import packing
+from trainers.encoders.dropout import Site
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.graphs import Graphs
 from trainers.encoders.stacked_layers import _kept
+from trainers.encoders.tokens import Tokens
+from trainers.engine.bf16_copies import with_bf16_copies
+from trainers.engine.process import reset_process
+from trainers.engine.world import World
 
 DEVICE = torch.device(os.environ.get("SEMRAY_TEST_DEVICE", "cpu"))
 pytestmark = pytest.mark.skipif(DEVICE.type == "cpu", reason="of a card: SEMRAY_TEST_DEVICE names one")
+with_kernels = pytest.mark.skipif(DEVICE.type != "cuda", reason="of a card that is one")
 RATE = 0.1
 
+Loss = Callable[[Callable[..., Tensor]], Tensor]
+Found = tuple[Tensor, dict[str, Tensor]]
 
-def test_texts_with_a_stream_of_their_own_make_up_for_what_is_dropped_as_torch_does() -> None:
+
+def test_encoders_of_a_stack_make_up_for_what_is_dropped_as_torch_does() -> None:
     """In float32, rounded once. A bfloat16 holds 1.109 for 1.111: all that is kept would be too small."""
-    values = torch.randn(64, 64, dtype=torch.bfloat16)
-    stream = torch.Generator(DEVICE).manual_seed(3)
-    after = dropout(values.to(DEVICE), RATE, stream).cpu()
-    kept = after != 0
-    assert 0.8 < kept.float().mean() < 0.97
-    assert torch.equal(after[kept], (values.float() * (1 / (1 - RATE))).bfloat16()[kept])
-
-
-def test_so_do_encoders_of_a_stack() -> None:
     noise = _kept(Site(RATE).train(), torch.empty(64, 64, dtype=torch.bfloat16, device=DEVICE))
     assert noise is not None
     assert noise.dtype == torch.float32
     assert sorted(set(noise.cpu().flatten().tolist())) == [0.0, pytest.approx(1 / (1 - RATE), rel=1e-6)]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("card") / "small", layers=3, width=128, heads=4)
+
+
+@pytest.fixture
+def encoder(backbone: Path) -> Iterator[Encoder]:
+    reset_process(0, World(device=str(DEVICE)))
+    encoder = Encoder.load(backbone, max_length=512).to(DEVICE).train()
+    for layer in encoder.modules():
+        if isinstance(
+            layer, torch.nn.Linear
+        ):  # or else bf16 has no digit in common with float32 after three layers
+            layer.weight.data.mul_(0.2)
+    yield encoder
+    reset_process(0, World())
+
+
+def rated(encoder: Encoder, rate: float) -> Encoder:
+    for site in encoder.modules():
+        if isinstance(site, torch.nn.Dropout):
+            site.p = rate
+    return encoder
+
+
+def texts_of(encoder: Encoder, count: int, longest: int = 30, seed: int = 0) -> Tokens:
+    draw = np.random.default_rng(seed)
+    return encoder.tokenise([" ".join(draw.choice(WORDS, draw.integers(1, longest))) for _ in range(count)])
+
+
+def gradients(encoder: Encoder, loss: Loss, *, precision: str = "bf16", seed: int = 0) -> Found:
+    encoder.zero_grad()
+    torch.manual_seed(seed)
+    copies = encoder.bf16_copies(str(DEVICE)) if precision == "bf16" and encoder.running is None else []
+    with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
+        found = loss(with_bf16_copies(encoder, copies))
+    found.backward()
+    return found.detach(), {
+        name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None
+    }
+
+
+def apart(found: Found, expected: Found) -> float:
+    """How far gradients are from those expected, of the length of those."""
+    assert found[1].keys() == expected[1].keys()
+    one, other = (torch.cat([each[1][name].flatten() for name in sorted(each[1])]) for each in (found, expected))
+    return float((one - other).norm() / other.norm())
+
+
+def score(vectors: Tensor) -> Tensor:
+    places = torch.arange(vectors.numel(), dtype=torch.float32, device=vectors.device).view_as(vectors)
+    return (vectors * places.cos()).sum()
+
+
+@with_kernels
+@pytest.mark.parametrize("longest", [20, 400])
+def test_flash_attention_is_attention(encoder: Encoder, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rated(encoder, 0.0)
+    tokens = texts_of(encoder, 24, longest)
+
+    def loss(encode: Callable[..., Tensor]) -> Tensor:
+        return score(encode(tokens))
+
+    exact = gradients(encoder, loss, precision="fp32")
+    flash = apart(gradients(encoder, loss), exact)
+    monkeypatch.setattr(packing, "attends", lambda *_: False)
+    assert 0 < flash < 1.5 * apart(gradients(encoder, loss), exact) < 0.15
+
+
+@with_kernels
+@pytest.mark.parametrize("longest", [20, 400])
+def test_graphs_give_what_their_kernels_give_one_by_one(encoder: Encoder, longest: int) -> None:
+    rated(encoder, 0.0)
+    one, other = texts_of(encoder, 24, longest), texts_of(encoder, 9, longest, seed=1)
+
+    def loss(encode: Callable[..., Tensor]) -> Tensor:
+        first = encode(one)
+        return score(first) + score(encode(other)) + (first * encode(one)).sum()
+
+    exact = gradients(encoder, loss, precision="fp32")
+    usual = apart(gradients(encoder, loss), exact)
+    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
+        for _ in range(3):
+            assert 0 < apart(gradients(encoder, loss), exact) < 1.2 * usual < 0.1
+
+
+@with_kernels
+@pytest.mark.parametrize("longest", [20, 400])
+def test_graphs_give_one_seed_the_same_bits_and_another_seed_others(encoder: Encoder, longest: int) -> None:
+    """Whichever graphs were captured before, and whatever was in their memory."""
+    rated(encoder, RATE)
+    one, other = texts_of(encoder, 24, longest), texts_of(encoder, 40, longest, seed=1)
+
+    def loss(encode: Callable[..., Tensor]) -> Tensor:
+        return score(encode(one))
+
+    def joined() -> Graphs:
+        return Graphs(encoder, encoder.bf16_copies(str(DEVICE)))
+
+    with joined().joined(encoder):
+        first, again = gradients(encoder, loss), gradients(encoder, loss)
+        assert apart(gradients(encoder, loss, seed=1), first) > 0.01
+    with joined().joined(encoder):
+        gradients(encoder, lambda encode: score(encode(other)) + score(encode(one)))
+        later = gradients(encoder, loss)
+    for found in (again, later):
+        assert torch.equal(found[0], first[0])
+        assert all(torch.equal(gradient, first[1][name]) for name, gradient in found[1].items())
+
+
+@with_kernels
+def test_dropout_keeps_its_share_in_graphs(encoder: Encoder) -> None:
+    """A step's noise has no bias: over many seeds the mean is near what no dropout gives."""
+    tokens = texts_of(encoder, 16)
+    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
+        plain = gradients(rated(encoder, 0.0), lambda encode: encode(tokens)[:, 0].sum())[0]
+        drawn = [
+            gradients(rated(encoder, RATE), lambda encode: encode(tokens)[:, 0].sum(), seed=seed)[0]
+            for seed in range(40)
+        ]
+    each = torch.stack(drawn)
+    assert each.unique().numel() > 30
+    assert abs(each.mean() - plain) < 5 * each.std() / 40**0.5 + 0.05 * plain.abs()
+
+
+@with_kernels
+def test_sixty_four_bits_of_a_seed_reach_a_graph(encoder: Encoder) -> None:
+    tokens = texts_of(rated(encoder, RATE), 8)
+    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
+        low, high = (
+            gradients(encoder, lambda encode: score(encode(tokens)), seed=seed)[0] for seed in (5, 5 + 2**40)
+        )
+    assert low != high

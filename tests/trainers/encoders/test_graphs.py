@@ -1,0 +1,247 @@
+"""An encoder's passes as CUDA graphs, but for the graphs: what one captures is done anew each time that it runs.
+
+On a card the real ones are asked the same (`test_on_card.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from semray.testing import WORDS, tiny_backbone
+from trainers.encoders import graphs, packing
+from trainers.encoders.dropout import ask
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.flash import Texts
+from trainers.encoders.graphs import Graphs, _shape, graphs_of
+from trainers.encoders.tokens import Tokens
+from trainers.engine.bf16_copies import with_bf16_copies
+from trainers.engine.meter import counting
+from trainers.engine.micro_batches import MicroBatch
+from trainers.engine.world import World
+
+CARD = World(device="cuda:0", precision="bf16")
+
+
+def one_by_one(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+    """What attention at once computes, text after text."""
+    assert not dropout
+    begins = texts.begins.tolist()
+    assert begins[-1] == len(rows)
+    assert max(np.diff(begins)) <= texts.longest
+    mixed = []
+    for begin, end in pairwise(begins):
+        query, key, value = rows[begin:end].float().permute(1, 2, 0, 3)
+        chances = (query @ key.transpose(1, 2) * scaling).softmax(-1)
+        mixed.append((chances @ value).transpose(0, 1).to(rows.dtype))
+    return torch.cat(mixed)
+
+
+@pytest.fixture(autouse=True)
+def _no_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(graphs, "aside", lambda device: nullcontext())
+    monkeypatch.setattr(graphs, "captured", lambda act, pool: act)
+    monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: True)
+    monkeypatch.setattr(packing, "attends", lambda device, dtype, width: True)
+    monkeypatch.setattr(packing, "attention_at_once", one_by_one)
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_backbone(tmp_path_factory.mktemp("graphs") / "tiny", layers=2, width=32, heads=4)
+
+
+def made(backbone: Path, readout: Any = "mean") -> Encoder:
+    encoder = Encoder.load(backbone, readout=readout, layers=2).train()
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return encoder
+
+
+def texts_of(encoder: Encoder, count: int, seed: int = 0) -> Tokens:
+    draw = np.random.default_rng(seed)
+    return encoder.tokenise([" ".join(draw.choice(WORDS, draw.integers(1, 30))) for _ in range(count)])
+
+
+Encode = Callable[[Tokens], Tensor]
+Found = tuple[Tensor, dict[str, Tensor]]
+
+
+def gradients(encoder: Encoder, loss: Callable[[], Tensor]) -> Found:
+    encoder.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = loss()
+    found.backward()
+    return found.detach(), {
+        name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None
+    }
+
+
+def usual(encoder: Encoder, loss: Callable[[Encode], Tensor]) -> Found:
+    return gradients(encoder, lambda: loss(with_bf16_copies(encoder, encoder.bf16_copies("cuda:0"))))
+
+
+def by_graphs(encoder: Encoder, *losses: Callable[[Encode], Tensor]) -> list[Found]:
+    """Of each step."""
+    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
+        return [gradients(encoder, lambda loss=loss: loss(encoder)) for loss in losses]  # type: ignore[misc]
+
+
+def score(vectors: Tensor) -> Tensor:
+    """Of vectors (N, D), each number with a gradient of its own."""
+    places = torch.arange(vectors.numel(), dtype=torch.float32).view_as(vectors)
+    return (vectors * places.cos()).sum() + (vectors**3).sum()
+
+
+def alike(found: Found, expected: Found) -> None:
+    assert float(found[0]) == pytest.approx(float(expected[0]), rel=1e-2)
+    assert found[1].keys() == expected[1].keys()
+    for name, gradient in found[1].items():
+        apart = (gradient - expected[1][name]).norm() / expected[1][name].norm().clamp(min=1e-3)
+        assert apart < 0.03, f"{name}: {apart}"
+
+
+@pytest.mark.parametrize("readout", ["mean", "cls", "weighted", "gated"])
+def test_a_pass_gives_what_the_layers_give(backbone: Path, readout: Any) -> None:
+    encoder = made(backbone, readout)
+    tokens = texts_of(encoder, 9)
+
+    def loss(encode: Encode) -> Tensor:
+        return score(encode(tokens))
+
+    alike(by_graphs(encoder, loss)[0], usual(encoder, loss))
+
+
+def test_passes_of_one_step_do_not_take_each_others_place(backbone: Path) -> None:
+    """Two of one shape are on their way at a time, and both leave gradients."""
+    encoder = made(backbone)
+    one, other = texts_of(encoder, 8, seed=1), texts_of(encoder, 8, seed=2)
+
+    def loss(encode: Encode) -> Tensor:
+        first = encode(one)
+        return score(first) + score(2 * encode(other)) + (first * encode(one)).sum()
+
+    alike(by_graphs(encoder, loss)[0], usual(encoder, loss))
+
+
+def test_steps_of_many_sizes_share_a_few_graphs_and_nothing_else(
+    backbone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, made_anew = made(backbone), list[Any]()
+    monkeypatch.setattr(graphs, "captured", lambda act, pool: made_anew.append(act) or act)
+    steps = [texts_of(encoder, count, seed=count) for count in (40, 9, 41, 10, 39, 9, 40)]
+    losses = [lambda encode, tokens=tokens: score(encode(tokens)) for tokens in steps]
+    for found, loss in zip(by_graphs(encoder, *losses), losses, strict=True):
+        alike(found, usual(encoder, loss))
+    assert len(made_anew) < 2 * len(steps)  # forward and back
+
+
+def test_what_a_step_leaves_is_added_to_by_the_next_where_nobody_took_it(backbone: Path) -> None:
+    encoder = made(backbone)
+    tokens = texts_of(encoder, 6)
+    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
+        once = gradients(encoder, lambda: score(encoder(tokens)))[1]
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = score(encoder(tokens))
+        loss.backward()
+    for name, parameter in encoder.named_parameters():
+        if name in once:
+            assert parameter.grad is not None
+            assert torch.allclose(parameter.grad, 2 * once[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_a_pass_without_a_way_back_leaves_its_place(backbone: Path) -> None:
+    encoder = made(backbone)
+    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
+    with own.joined(encoder), torch.autocast("cpu", torch.bfloat16):
+        for seed in range(4):
+            encoder(texts_of(encoder, 5, seed)).detach()
+        assert len(own._slots) == 1
+
+
+def test_what_is_not_trained_gets_no_gradient(backbone: Path) -> None:
+    encoder = made(backbone)
+    encoder.backbone.embeddings.requires_grad_(False)
+    encoder.backbone.encoder.layer[0].requires_grad_(False)
+    tokens = texts_of(encoder, 7)
+
+    def loss(encode: Encode) -> Tensor:
+        return score(encode(tokens))
+
+    found = by_graphs(encoder, loss)[0]
+    alike(found, usual(encoder, loss))
+    assert {name.split(".")[3] for name in found[1]} == {"1"}
+
+
+def test_rates_of_dropout_are_those_of_the_pass(backbone: Path) -> None:
+    encoder = made(backbone)
+    tokens = texts_of(encoder, 7)
+    sites = [site for site in encoder.modules() if isinstance(site, torch.nn.Dropout)]
+    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder), torch.autocast("cpu", torch.bfloat16):
+        before = encoder(tokens).detach()
+        sites[0].p = 0.5
+        dropped = encoder(tokens).detach()
+        sites[0].p = 0.0
+        assert torch.equal(encoder(tokens).detach(), before)
+    assert not torch.equal(dropped, before)
+
+
+def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a step in which a graph is captured, which hooks hear of; they do not hear a graph."""
+    monkeypatch.setattr(graphs, "captured", lambda act, pool: act() or (lambda: None))
+    encoder = made(backbone)
+    tokens = texts_of(encoder, 12)
+    with counting(encoder) as counted:
+        usual(encoder, lambda encode: score(encode(tokens)))
+        expected = counted()
+        own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
+        with own.joined(encoder):
+            for _ in range(2):
+                gradients(encoder, lambda: score(encoder(tokens)))
+                assert counted() + own.flops() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"precision": "fp32"},
+        {"zero_stage": 1},
+        {"size": 2},
+        {"device": "cpu"},
+    ],
+)
+def test_other_worlds_have_none(backbone: Path, other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: device.type == "cuda")
+    encoder = made(backbone)
+    assert graphs_of(encoder, (), World(**{"device": "cuda:0", "precision": "bf16"} | other), None) is None
+    assert graphs_of(encoder, (), CARD, None) is not None
+
+
+def test_parts_of_a_batch_and_dropout_of_ones_own_have_none(backbone: Path) -> None:
+    encoder = made(backbone)
+    assert graphs_of(encoder, (), CARD, MicroBatch(None, auto=False)) is not None
+    assert graphs_of(encoder, (), CARD, MicroBatch(None, auto=True)) is None
+    assert graphs_of(encoder, (), CARD, MicroBatch(8, auto=False)) is None
+    ask(encoder.backbone, SimpleNamespace(dropped=None))
+    assert graphs_of(encoder, (), CARD, None) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts", "longest"), [(1, 1, 1), (64, 3, 60), (2200, 128, 27), (17_400, 1024, 512)]
+)
+def test_a_shape_has_room_for_all_rows_in_texts_that_are_not_too_long(rows: int, texts: int, longest: int) -> None:
+    shape = _shape(rows, texts, longest, False, ())
+    assert rows <= shape.rows <= max(64, rows * 9 / 8)
+    assert longest <= shape.longest <= max(16, 2 * longest)
+    assert (shape.texts - texts) * shape.longest >= shape.rows - rows

@@ -1,0 +1,116 @@
+"""Attention within each text of a packed row by one kernel, in half precision on a card.
+
+It needs no rectangles, and so no gathers into them, no padding, and no scores in the card's memory. Texts of some
+length are attended to by torch's flash attention: it offers dropout through nested tensors alone, so its own
+operators are called, without their checks. Short texts have their own kernel (`trainers.encoders.short_texts`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.engine.transfers import moved
+
+ATEN = torch.ops.aten
+HALF = (torch.bfloat16, torch.float16)
+SINCE = (8, 0)  # the oldest cards' compute capability for which torch builds these kernels
+WIDEST = 256  # numbers of a head, which are a multiple of EIGHT
+EIGHT = 8
+# Tokens of a short text. Flash attention reads at least so many keys at a time (on the smallest card, with the
+# widest heads), so that a text of no more has one gradient for each query. Longer texts have several, which torch
+# adds up in one order only if determinism is enforced, and somewhat slower.
+SHORT = 64
+COMPILERS = ("clang", "gcc")  # Triton compiles what starts its kernels by one of these, or by what CC names
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The texts of a pass. begins (N + 1,) int32: where each begins in the row, and where the last one ends.
+
+    longest: tokens of the longest text, or more.
+    """
+
+    begins: Tensor
+    longest: int
+
+    @staticmethod
+    def of(lengths: np.ndarray, device: torch.device) -> Texts:
+        """lengths (N,): tokens of each text."""
+        begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        return Texts(moved(begins, device), int(lengths.max()))
+
+
+def attends(device: torch.device, dtype: torch.dtype, width: int) -> bool:
+    """Whether rows of this device and precision, in heads of this width, are attended to here."""
+    if device.type != "cuda" or dtype not in HALF:
+        return False
+    return width <= WIDEST and width % EIGHT == 0 and _recent(device)
+
+
+@cache
+def _recent(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= SINCE
+
+
+@cache
+def compiles() -> bool:
+    """Whether this machine can compile a kernel; torch brings Triton along where it is built for CUDA on Linux."""
+    found = os.environ.get("CC") or any(map(shutil.which, COMPILERS))
+    return bool(found) and importlib.util.find_spec("triton") is not None
+
+
+def attention_at_once(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+    """rows (M, 3, H, d): queries, keys and values, and every row of a text. -> (M, H, d).
+
+    dropout: the rate; 0 outside of training.
+    """
+    if texts.longest <= SHORT and compiles():
+        from trainers.encoders.short_texts import short_attention
+
+        return short_attention(rows, texts, scaling=scaling, dropout=dropout)
+    mixed: Tensor = _Flash.apply(rows, texts, scaling, dropout)
+    return mixed
+
+
+class _Flash(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, texts: Texts, scaling: float, dropout: float) -> Tensor:
+        begins, longest = texts.begins, texts.longest
+        mixed, sums, drawn, unused, _ = ATEN._flash_attention_forward(
+            *rows.unbind(1), begins, begins, longest, longest, dropout, False, False, scale=scaling
+        )
+        ctx.save_for_backward(rows, mixed, sums, drawn, unused)
+        ctx.given = texts, scaling, dropout
+        return mixed
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        (texts, scaling, dropout), (rows, mixed, sums, drawn, unused) = ctx.given, ctx.saved_tensors
+        begins, longest = texts.begins, texts.longest
+        given = (gradient, *rows.unbind(1), mixed, sums, begins, begins, longest, longest, dropout, False)
+        with _in_one_order(longest):
+            each = ATEN._flash_attention_backward(*given, drawn, unused, scale=scaling)
+        return torch.stack(each, 1), None, None, None
+
+
+@contextmanager
+def _in_one_order(longest: int) -> Iterator[None]:
+    """Enforce one order of sums where there are several. Elsewhere torch would warn of what cannot happen."""
+    enforced = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(enforced and longest > SHORT)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(enforced, warn_only=warns)
