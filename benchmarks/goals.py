@@ -123,6 +123,16 @@ def _quickstart(result: str, where: str) -> Goal:
     )
 
 
+def _epoch(batch: int, asked: float) -> Goal:
+    what = f"BERT-base, batch {batch}, bf16: SimCSE epoch of 1,000,000"
+    return Goal(
+        what=f"SimCSE over a million sentences, BERT-base, batch {batch}, on an H200",
+        asked=asked,
+        unit="s",
+        now=_kept("gpu-nvidia-h200", "figure", section="training", what=what),
+    )
+
+
 GOALS = (
     _looking(1000, 100, "status", "CPU, s", 4, "CPU s", "large_studies_before"),
     _looking(1000, 100, "why", "CPU, s", 6, "CPU s", "large_studies_before"),
@@ -181,6 +191,8 @@ GOALS = (
     _quickstart("study_quickstart_fp32_avx512_bf16", " in fp32 on an EPYC with AVX512"),
     _quickstart("study_quickstart_avx512_bf16", " in bf16 on an EPYC with AVX512"),
     _quickstart("study_quickstart_avx2", " without AVX512"),
+    _epoch(64, 130),
+    _epoch(512, 81),
 )
 
 

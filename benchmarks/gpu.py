@@ -15,6 +15,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -34,7 +35,6 @@ from card import attention, generation, right, together, training
 from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
-from orchestration.study.names import slug
 from trainers.engine.memory import set_cublas_workspace
 
 SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def name_of_results() -> str:
-    return f"gpu-{slug(torch.cuda.get_device_name(0))}"
+    return "gpu-" + re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name(0).lower())
 
 
 def kept_of(sections: Collection[str]) -> list[dict[str, Any]]:

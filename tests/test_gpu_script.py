@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,7 +56,8 @@ def test_a_section_that_fails_takes_no_other_with_it(
     monkeypatch.setattr(gpu, "SECTIONS", {"broken": broken, "whole": lambda bench: [gpu.Figure("one", 1.0, "s")]})
     kept: list[tuple[int, int]] = []
     bench = gpu.Bench(device="cpu", sizes=gpu.TINY, folder=BENCHMARKS)
-    rows, left, failed = gpu.measured(bench, 1.0, lambda found: kept.append((len(found[0]), len(found[2]))))
+    keep = lambda found: kept.append((len(found[0]), len(found[2])))  # noqa: E731
+    rows, left, failed = gpu.measured(bench, 1.0, ["broken", "whole"], keep)
     assert ([row["what"] for row in rows], left, failed) == (["one"], [], ["broken (RuntimeError: no compiler)"])
     assert kept == [(0, 1), (1, 1)]  # after each section, whatever becomes of the next
     assert "no compiler" in capsys.readouterr().err
@@ -102,20 +105,32 @@ def test_figures_are_kept_where_a_package_is_missing(monkeypatch: pytest.MonkeyP
     assert "no-such-package not installed" in (tmp_path / "one.md").read_text()
 
 
-def test_an_attention_that_fails_takes_no_other_s_figures_with_it(
+def test_sections_that_were_not_asked_for_keep_their_figures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """torch's over ragged rows has kernels of its own on a card."""
     gpu = script(monkeypatch)
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path)
+    monkeypatch.setitem(gpu.save.__globals__, "RESULTS", tmp_path)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Made Up 9/1")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**30))
 
-    def fails() -> None:
-        raise RuntimeError("no kernel")
+    def row(section: str, figure: float) -> dict[str, object]:
+        return {"section": section, "what": "it", "figure": figure, "unit": "s", "": ""}
 
-    monkeypatch.setattr(gpu.attention, "ragged", fails)
-    told = gpu.attention.unpadded(gpu.Bench(device="cpu", sizes=gpu.TINY, folder=tmp_path))
-    assert [next(told).what for _ in range(2)] == ["tiny: unpadded pass", "tiny: unpadded, forward alone"]
-    with pytest.raises(RuntimeError, match="no kernel"):
-        next(told)
+    gpu.keep([], ([row("training", 1.0), row("parts", 2.0)], [], []))
+    earlier = gpu.kept_of(gpu.SECTIONS.keys() - {"training"})
+    gpu.keep(earlier, ([row("training", 3.0)], ["limits"], []))
+    kept = json.loads((tmp_path / "gpu-made-up-9-1.json").read_text())
+    assert [(one["section"], one["figure"]) for one in kept["rows"]] == [("training", 3.0), ("parts", 2.0)]
+    assert {"Of an earlier run: parts.", "Left out for want of time: limits."} <= set(kept["notes"])
+
+
+def test_a_section_that_there_is_not_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        script(monkeypatch).main(["--only", "training,lunch"])
+    assert "--only lunch: accepted are limits, training, " in capsys.readouterr().err
 
 
 def test_a_test_that_waits_for_ever_is_told_by_its_name(
@@ -124,7 +139,7 @@ def test_a_test_that_waits_for_ever_is_told_by_its_name(
     gpu = script(monkeypatch)
     waiting = tmp_path / "test_waiting.py"
     waiting.write_text("def test_that_hangs():\n    import threading\n    threading.Event().wait()\n")
-    monkeypatch.setattr(gpu.right, "HOLDS", (str(waiting),))
+    monkeypatch.setattr(gpu.right, "HOLDS", {"fp32": (str(waiting), "-n", "0")})
     monkeypatch.setattr(gpu.right, "EACH", 1)
     with pytest.raises(RuntimeError, match="does not hold"):
         list(gpu.right.tests(gpu.Bench(device="cuda:0", sizes=gpu.TINY, folder=tmp_path)))

@@ -7,9 +7,7 @@ operators are called, without their checks. Short texts have their own kernel (`
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from corpora.store.errors import kind_and_first_line
 from trainers.engine.transfers import moved
 
 ATEN = torch.ops.aten
@@ -31,7 +30,7 @@ EIGHT = 8
 # widest heads), so that a text of no more has one gradient for each query. Longer texts have several, which torch
 # adds up in one order only if determinism is enforced, and somewhat slower.
 SHORT = 64
-COMPILERS = ("clang", "gcc")  # Triton compiles what starts its kernels by one of these, or by what CC names
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +64,18 @@ def _recent(device: torch.device) -> bool:
 
 @cache
 def compiles() -> bool:
-    """Whether this machine can compile a kernel; torch brings Triton along where it is built for CUDA on Linux."""
-    found = os.environ.get("CC") or any(map(shutil.which, COMPILERS))
-    return bool(found) and importlib.util.find_spec("triton") is not None
+    """Whether Triton, which torch's build for CUDA brings along, compiles kernels here; else it is told once."""
+    try:
+        from triton.runtime import driver
+
+        driver.active.get_current_device()  # compiled now, by a C compiler with Python's headers
+    except Exception as error:  # noqa: BLE001  it is told, and another kernel does the same
+        told = kind_and_first_line(error)
+        log.warning(
+            "Triton compiles no kernels (%s): attention within short texts takes several times as long", told
+        )
+        return False
+    return True
 
 
 def attention_at_once(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:

@@ -1,20 +1,17 @@
 """Makes the batch of the next step while a GPU computes the current one.
 
 The processor tokenises texts, and a GPU would wait for that between steps. The tokenizer is not Python code and
-releases the interpreter, so that a thread can run it beside the loop. What of its work is Python code holds the
-interpreter: the loop, which asks the GPU for work, gets it back after SWITCH seconds at most.
+releases the interpreter, so that a thread can run it beside the loop.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, TypeVar
 
 B = TypeVar("B")
-SWITCH = 1e-4  # Python's own is 5 ms, most of a step
 
 
 class Ahead(Generic[B]):
@@ -44,12 +41,9 @@ class Ahead(Generic[B]):
             made.exception()  # raised where the batch is asked for
 
     def __enter__(self) -> Ahead[B]:
-        self._usual = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown()
-        sys.setswitchinterval(self._usual)
