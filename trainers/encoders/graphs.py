@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 FEWEST = 64  # rows and texts of a shape are multiples of this
 SHORTEST = 16  # tokens for which a shape's longest text has room, at least; above that a power of 2
 EIGHTHS = 8
+MOST = 32  # graphs of a slot: each holds the inputs, outputs and gradients of its shape
 Act = Callable[[], None]
 
 
-def graphs_of(
-    model: nn.Module, copies: Sequence[Bf16Copy], world: World, micro: MicroBatch | None
-) -> Graphs | None:
+def graphs_of(model: nn.Module, world: World, micro: MicroBatch | None) -> Graphs | None:
     """Graphs for the model's encoder; None where it does not train as they need it.
 
     That is on a card of today, in bf16, with one worker, packed, all texts of a step at a time, and with dropout
@@ -58,7 +57,7 @@ def graphs_of(
     asked = any(isinstance(site, Site) and site.asked is not None for site in encoder.backbone.modules())
     if asked or not attends(torch.device(world.device), torch.bfloat16, width):
         return None
-    return Graphs(encoder, copies)
+    return Graphs(encoder, encoder.bf16_copies(world.device))
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,14 @@ class Graphs:
         if slot is None:
             slot = _Slot(self._weights)
             self._slots.append(slot)
-        if shape not in slot.graphs:
+        graph = slot.graphs.pop(shape, None)
+        if graph is None:
             with counting(self._body) as counted:
-                slot.graphs[shape] = _Graph(self._body, shape, inputs_embeds.shape[-1], slot)
+                graph = _Graph(self._body, shape, inputs_embeds.shape[-1], slot)
                 self._flops -= counted()
-        graph = slot.graphs[shape]
+        if len(slot.graphs) == MOST:  # a capture has waited for the card: none is on its way
+            del slot.graphs[next(iter(slot.graphs))]
+        slot.graphs[shape] = graph  # the one that was used last is last
         graph.take(position_ids, texts)
         states = _Pass.apply(graph, inputs_embeds, self._weights.anchor)
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states)

@@ -105,7 +105,7 @@ def fit(
 
     _assert_covered(model, groups)
     seat = world.seat
-    graphs = graphs_of(model, bf16_copies, world, micro)
+    graphs = graphs_of(model, world, micro)
     beside = seat or graphs  # what runs the encoder's layers, if the model does not
     if bf16_copies and world.precision == "bf16" and not world.zero_stage and beside is None:
         loss = _with_copies(loss, bf16_copies)

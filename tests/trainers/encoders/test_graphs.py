@@ -92,6 +92,15 @@ def usual(encoder: Encoder, loss: Callable[[Encode], Tensor]) -> Found:
     return gradients(encoder, lambda: loss(with_bf16_copies(encoder, encoder.bf16_copies("cuda:0"))))
 
 
+def usual_of(encoder: Encoder, loss: Callable[[Encode], Tensor]) -> Found:
+    """As `usual`, for an encoder that runs as graphs otherwise."""
+    running, encoder.running = encoder.running, None
+    try:
+        return usual(encoder, loss)
+    finally:
+        encoder.running = running
+
+
 def by_graphs(encoder: Encoder, *losses: Callable[[Encode], Tensor]) -> list[Found]:
     """Of each step."""
     with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
@@ -145,6 +154,21 @@ def test_steps_of_many_sizes_share_a_few_graphs_and_nothing_else(
     for found, loss in zip(by_graphs(encoder, *losses), losses, strict=True):
         alike(found, usual(encoder, loss))
     assert len(made_anew) < 2 * len(steps)  # forward and back
+
+
+def test_of_many_shapes_those_used_last_are_kept(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, made_anew = made(backbone), list[Any]()
+    monkeypatch.setattr(graphs, "MOST", 2)
+    monkeypatch.setattr(graphs, "captured", lambda act, pool: made_anew.append(act) or act)
+    few, some, many = (texts_of(encoder, count, seed=count) for count in (3, 40, 160))
+    steps, captures = (few, some, few, many, few, some), (2, 4, 4, 6, 6, 8)  # `some` makes room for `many`
+    losses = [lambda encode, tokens=tokens: score(encode(tokens)) for tokens in steps]
+    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
+    with own.joined(encoder):
+        for loss, count in zip(losses, captures, strict=True):
+            alike(gradients(encoder, lambda loss=loss: loss(encoder)), usual_of(encoder, loss))  # type: ignore[misc]
+            assert len(made_anew) == count
+            assert len(own._slots[0].graphs) <= 2
 
 
 def test_what_a_step_leaves_is_added_to_by_the_next_where_nobody_took_it(backbone: Path) -> None:
@@ -224,17 +248,17 @@ def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.
 def test_other_worlds_have_none(backbone: Path, other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: device.type == "cuda")
     encoder = made(backbone)
-    assert graphs_of(encoder, (), World(**{"device": "cuda:0", "precision": "bf16"} | other), None) is None
-    assert graphs_of(encoder, (), CARD, None) is not None
+    assert graphs_of(encoder, World(**{"device": "cuda:0", "precision": "bf16"} | other), None) is None
+    assert graphs_of(encoder, CARD, None) is not None
 
 
 def test_parts_of_a_batch_and_dropout_of_ones_own_have_none(backbone: Path) -> None:
     encoder = made(backbone)
-    assert graphs_of(encoder, (), CARD, MicroBatch(None, auto=False)) is not None
-    assert graphs_of(encoder, (), CARD, MicroBatch(None, auto=True)) is None
-    assert graphs_of(encoder, (), CARD, MicroBatch(8, auto=False)) is None
+    assert graphs_of(encoder, CARD, MicroBatch(None, auto=False)) is not None
+    assert graphs_of(encoder, CARD, MicroBatch(None, auto=True)) is None
+    assert graphs_of(encoder, CARD, MicroBatch(8, auto=False)) is None
     ask(encoder.backbone, SimpleNamespace(dropped=None))
-    assert graphs_of(encoder, (), CARD, None) is None
+    assert graphs_of(encoder, CARD, None) is None
 
 
 @pytest.mark.parametrize(
