@@ -69,7 +69,7 @@ def fit(
     # the backward pass, or under ZeRO 3, which gathers the table only during the forward pass.
     one_lookup = not micro.divides and world.zero_stage < 3
     # Pairs and negatives share one pass; impossible with layer heads, which read only pairs, and in a stack, which
-    # runs the layers itself. On a card it would save nothing.
+    # runs the layers itself. On a card they would draw other dropout in one pass than a stack draws in two.
     packed = model is encoder and encoder.packed and not world.seat and not world.on_card
     one_pass = packed and settings.hard_negatives and not micro.divides
     curve = loop.fit(

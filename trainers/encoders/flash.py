@@ -24,12 +24,13 @@ from trainers.engine.transfers import moved
 ATEN = torch.ops.aten
 HALF = (torch.bfloat16, torch.float16)
 SINCE = (8, 0)  # the oldest cards' compute capability for which torch builds these kernels
-WIDEST = 256  # numbers of a head, which are a multiple of EIGHT
-EIGHT = 8
-# Tokens of a short text. Flash attention reads at least so many keys at a time (on the smallest card, with the
-# widest heads), so that a text of no more has one gradient for each query. Longer texts have several, which torch
-# adds up in one order only if determinism is enforced, and somewhat slower.
+# Numbers of a head, which are a multiple of EIGHT. Of wider ones few cards know a backward pass with dropout.
+WIDEST, EIGHT = 192, 8
+# Tokens of a short text. Flash attention reads at least so many keys at a time, so that a text of no more has one
+# gradient for each query. Longer texts have several, which torch adds up in one order only if determinism is
+# enforced, and somewhat slower.
 SHORT = 64
+NARROW = 64  # numbers of a head for which the kernel for short texts has been tried
 log = logging.getLogger(__name__)
 
 
@@ -59,16 +60,22 @@ def attends(device: torch.device, dtype: torch.dtype, width: int) -> bool:
 
 @cache
 def _recent(device: torch.device) -> bool:
-    return torch.cuda.get_device_capability(device) >= SINCE
+    """Whether this build of torch has flash attention, and for this card."""
+    built = torch.backends.cuda.is_flash_attention_available()
+    return built and torch.cuda.get_device_capability(device) >= SINCE
 
 
 @cache
-def compiles() -> bool:
-    """Whether Triton, which torch's build for CUDA brings along, compiles kernels here; else it is told once."""
-    try:
-        from triton.runtime import driver
+def compiles(device: torch.device) -> bool:
+    """Whether Triton, which torch's build for CUDA brings along, compiles kernels here; else it is told once.
 
-        driver.active.get_current_device()  # compiled now, by a C compiler with Python's headers
+    It needs a C compiler, Python's headers, and to know the card.
+    """
+    try:
+        from trainers.encoders.short_texts import short_attention
+
+        row = torch.zeros(1, 3, 1, NARROW, dtype=torch.bfloat16, device=device)
+        short_attention(row, Texts.of(np.ones(1, np.int64), device), scaling=1.0, dropout=0.0)
     except Exception as error:  # noqa: BLE001  it is told, and another kernel does the same
         told = kind_and_first_line(error)
         log.warning(
@@ -83,7 +90,7 @@ def attention_at_once(rows: Tensor, texts: Texts, *, scaling: float, dropout: fl
 
     dropout: the rate; 0 outside of training.
     """
-    if texts.longest <= SHORT and compiles():
+    if texts.longest <= SHORT and rows.shape[-1] <= NARROW and compiles(rows.device):
         from trainers.encoders.short_texts import short_attention
 
         return short_attention(rows, texts, scaling=scaling, dropout=dropout)

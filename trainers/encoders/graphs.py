@@ -11,11 +11,13 @@ them, so that neither costs the processor anything.
 
 from __future__ import annotations
 
+import gc
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +93,8 @@ class Graphs:
             yield
         finally:
             self._encoder.running = None
+            for slot in self._slots:
+                slot.clear()
             self._slots.clear()
             self._weights = None
 
@@ -113,23 +117,40 @@ class Graphs:
             self._weights = _Weights.of(self._body, self._copies)
         layers = self._body.encoder.layer
         self._flops += flops_of(layers[0], inputs_embeds.shape[1], layout) * len(layers)
-        rates = tuple(site.p for site in self._sites)
+        rates = tuple(site.p if site.training else 0.0 for site in self._sites)
         shape = _shape(inputs_embeds.shape[1], len(texts.begins) - 1, texts.longest, output_hidden_states, rates)
         slot = next((slot for slot in self._slots if slot.free), None)
         if slot is None:
             slot = _Slot(self._weights)
             self._slots.append(slot)
-        graph = slot.graphs.pop(shape, None)
-        if graph is None:
-            with counting(self._body) as counted:
-                graph = _Graph(self._body, shape, inputs_embeds.shape[-1], slot)
-                self._flops -= counted()
-        if len(slot.graphs) == MOST:  # a capture has waited for the card: none is on its way
-            del slot.graphs[next(iter(slot.graphs))]
+        graph = slot.graphs.pop(shape, None) or self._captured(shape, inputs_embeds.shape[-1], slot)
         slot.graphs[shape] = graph  # the one that was used last is last
         graph.take(position_ids, texts)
         states = _Pass.apply(graph, inputs_embeds, self._weights.anchor)
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states)
+
+    def _captured(self, shape: _Shape, width: int, slot: _Slot) -> _Graph:
+        """A graph for a new shape. If there is no room for it, all graphs that are not in use make some."""
+        if len(slot.graphs) == MOST:
+            del slot.graphs[next(iter(slot.graphs))]
+        slot.keep_earlier()  # a pass is tried before it is captured
+        try:
+            return self._tried(shape, width, slot)
+        except torch.OutOfMemoryError as error:
+            traceback.clear_frames(error.__traceback__)  # which keep what was tried
+        for own in self._slots:
+            if own.free:
+                own.clear()
+        gc.collect()
+        torch.cuda.empty_cache()
+        return self._tried(shape, width, slot)
+
+    def _tried(self, shape: _Shape, width: int, slot: _Slot) -> _Graph:
+        with counting(self._body) as counted:
+            try:
+                return _Graph(self._body, shape, width, slot)
+            finally:
+                self._flops -= counted()
 
 
 def _shape(rows: int, texts: int, longest: int, every: bool, rates: tuple[float, ...]) -> _Shape:
@@ -226,6 +247,11 @@ class _Slot:
     def free(self) -> bool:
         return self.user() is None
 
+    def clear(self) -> None:
+        """Forget all graphs, which refer to this slot, and their memory."""
+        self.graphs.clear()
+        self.pool = torch.cuda.graph_pool_handle()
+
     def hand_over(self, reached: Sequence[int]) -> None:
         """Leave these parameters' gradients where the optimiser looks for them, or add them to what is there."""
         found, added = list[Tensor](), list[Tensor]()
@@ -318,11 +344,19 @@ def captured(act: Act, pool: Any) -> Act:
 @contextmanager
 def aside(device: torch.device) -> Iterator[None]:
     """On a stream of its own, as a capture is, and without drawing from torch's random numbers."""
-    usual, own = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    usual, own = torch.cuda.current_stream(device), _stream_of(device)
     own.wait_stream(usual)
-    with torch.random.fork_rng([device]), torch.cuda.stream(own):
-        yield
-    usual.wait_stream(own)
+    try:
+        with torch.random.fork_rng([device]), torch.cuda.stream(own):
+            yield
+    finally:
+        usual.wait_stream(own)
+
+
+@cache
+def _stream_of(device: torch.device) -> torch.cuda.Stream:
+    """One for all captures: cuBLAS keeps memory for each stream that it has met."""
+    return torch.cuda.Stream(device)
 
 
 class _Use:

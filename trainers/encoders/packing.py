@@ -104,9 +104,9 @@ def packed_attention(
 
     layout covers the M tokens in order, and so do texts, by which a card attends to them at once where it can.
     """
+    rate = dropout if module.training else 0.0
     if texts is not None and _at_once(query, layout):
         rows = torch.stack([one.squeeze(0).transpose(0, 1) for one in (query, key, value)], 1)
-        rate = dropout if module.training else 0.0
         return attention_at_once(rows, texts, scaling=scaling, dropout=rate)[None], None
     query, key, value = map(in_attention, (query, key, value))
     moves = _moves(tuple(layout), query.shape[1], query.dtype)
@@ -124,9 +124,9 @@ def fused_attention(
     texts: Texts | None = None,
 ) -> Tensor:
     """As `packed_attention`, for concatenated queries, keys and values. (1, M, 3 · D) -> (1, M, H, d)."""
+    rate = dropout if module.training else 0.0
     parts = rows[0].view(rows.shape[1], 3, heads, -1)
     if texts is not None and _at_once(parts, layout):
-        rate = dropout if module.training else 0.0
         return attention_at_once(parts, texts, scaling=scaling, dropout=rate)[None]
     rows = in_attention(rows)
     moves = _moves(tuple(layout), heads, rows.dtype)

@@ -6,8 +6,8 @@
 
 The first texts draw the same dropout as without the second, so that arms with and without the second texts share
 it, and the second the same as in a pass of their own after `torch.manual_seed(number)`. On a CPU one pass over
-both is faster than two, which would each write a gradient of every weight. A card runs two, as graphs, which draw
-from torch's own stream alone (`trainers.encoders.graphs`).
+both is faster than two, which would each write a gradient of every weight. A card runs two, whose dropout comes
+from torch's own stream: its graphs draw from no other (`trainers.encoders.graphs`), and a stack draws the same.
 """
 
 from __future__ import annotations

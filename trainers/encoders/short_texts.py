@@ -64,19 +64,20 @@ def _run(
 ) -> None:
     _, _, heads, width = rows.shape
     block = max(LEAST.value, triton.next_power_of_2(texts.longest))
-    kernel[(len(texts.begins) - 1, heads)](
-        *tensors,
-        texts.begins,
-        seed,
-        scaling,
-        dropout,
-        HEADS=heads,
-        WIDTH=width,
-        TOKENS=block,
-        NUMBERS=max(LEAST.value, triton.next_power_of_2(width)),
-        DROPS=dropout > 0,
-        num_warps=1 if block <= 32 else 4,
-    )
+    with torch.cuda.device_of(rows):  # Triton starts kernels on the current device
+        kernel[(len(texts.begins) - 1, heads)](
+            *tensors,
+            texts.begins,
+            seed,
+            scaling,
+            dropout,
+            HEADS=heads,
+            WIDTH=width,
+            TOKENS=block,
+            NUMBERS=max(LEAST.value, triton.next_power_of_2(width)),
+            DROPS=dropout > 0,
+            num_warps=1 if block <= 32 else 4,
+        )
 
 
 @triton.jit

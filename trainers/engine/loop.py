@@ -94,7 +94,8 @@ def fit(
     look(): measures the model after each of the steps world.look_at; only rank 0 calls it, and the others wait.
     micro: how many texts the model encodes at a time; None for a model that cannot divide a batch. With "auto" a
     step that runs out of memory makes it smaller, and from then on the curve has the figure "micro_batch".
-    bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once.
+    bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once. Not used where
+    the encoder's passes run as graphs, which make their own.
 
     With world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest.
     Raises OutOfMemory; Diverged after the first step whose loss is not finite; Stopped when world.stopping()

@@ -34,10 +34,26 @@ def raising_shortage() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in LACKS):
-            traceback.clear_frames(error.__traceback__)  # else its frames keep the failed step's tensors alive
-            raise Shortage(first_line(error)) from None
-        raise
+        causes = list(_with_contexts(error))  # a CUDA graph whose capture ends so raises an error of its own
+        lack = next((one for one in causes if _lacks_memory(one)), None)
+        if lack is None:
+            raise
+        for one in causes:
+            traceback.clear_frames(one.__traceback__)  # else its frames keep the failed step's tensors alive
+        raise Shortage(first_line(lack)) from None
+
+
+def _with_contexts(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those while which it was raised."""
+    while error is not None:
+        yield error
+        error = error.__context__
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in LACKS)
+    )
 
 
 @contextmanager

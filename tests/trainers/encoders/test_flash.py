@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trainers.encoders import flash
-from trainers.encoders.flash import SHORT, Texts, attends, attention_at_once, compiles
+from trainers.encoders.flash import NARROW, SHORT, Texts, attends, attention_at_once, compiles
 
 CPU = torch.device("cpu")
 
@@ -33,8 +33,13 @@ def test_texts_begin_one_after_another() -> None:
     assert texts.longest == 4
 
 
-@pytest.mark.parametrize(("longest", "works"), [(SHORT, "short"), (SHORT + 1, "flash")])
-def test_texts_go_to_the_kernel_of_their_length(longest: int, works: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("longest", "width", "works"),
+    [(SHORT, NARROW, "short"), (SHORT + 1, NARROW, "flash"), (SHORT, NARROW + 8, "flash")],
+)
+def test_texts_go_to_the_kernel_of_their_size(
+    longest: int, width: int, works: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[str, float, float]] = []
 
     def short(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
@@ -45,10 +50,10 @@ def test_texts_go_to_the_kernel_of_their_length(longest: int, works: str, monkey
         asked.append(("flash", scaling, dropout))
         return rows[:, 0]
 
-    monkeypatch.setattr(flash, "compiles", lambda: True)
+    monkeypatch.setattr(flash, "compiles", lambda device: True)
     monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=short))
     monkeypatch.setattr(flash._Flash, "apply", long)
-    rows = torch.zeros(longest, 3, 2, 8)
+    rows = torch.zeros(longest, 3, 2, width)
     attention_at_once(rows, Texts.of(np.array([longest]), CPU), scaling=0.5, dropout=0.1)
     assert asked == [(works, 0.5, 0.1)]
 
@@ -56,13 +61,10 @@ def test_texts_go_to_the_kernel_of_their_length(longest: int, works: str, monkey
 def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class NoDriver:
-        @property
-        def active(self) -> Any:
-            raise RuntimeError("Failed to find C compiler.\nAnd more.")
+    def fails(*_: Any, **__: Any) -> Tensor:
+        raise RuntimeError("Failed to find C compiler.\nAnd more.")
 
-    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "triton.runtime", SimpleNamespace(driver=NoDriver()))
+    monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=fails))
     monkeypatch.setattr(flash._Flash, "apply", lambda rows, *_: rows[:, 0])
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -80,7 +82,8 @@ def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_onc
         ("cuda:0", torch.bfloat16, 64, True),
         ("cuda:0", torch.float32, 64, False),
         ("cuda:0", torch.bfloat16, 60, False),
-        ("cuda:0", torch.bfloat16, 264, False),
+        ("cuda:0", torch.bfloat16, 192, True),
+        ("cuda:0", torch.bfloat16, 200, False),
         ("cpu", torch.bfloat16, 64, False),
     ],
 )

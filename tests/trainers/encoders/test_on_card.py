@@ -15,6 +15,7 @@ from semray.testing import WORDS, tiny_backbone
 from trainers.encoders import packing
 from trainers.encoders.dropout import Site
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.flash import Texts, attention_at_once
 from trainers.encoders.graphs import Graphs
 from trainers.encoders.stacked_layers import _kept
 from trainers.encoders.tokens import Tokens
@@ -165,8 +166,34 @@ def test_dropout_keeps_its_share_in_graphs(encoder: Encoder) -> None:
 
 
 @with_kernels
+@pytest.mark.parametrize("longest", [20, 400])
+def test_a_backward_pass_drops_what_its_forward_pass_has_dropped(encoder: Encoder, longest: int) -> None:
+    """What is mixed is linear in the values: its slope in the direction of other values is what those would give."""
+    draw = torch.Generator(DEVICE).manual_seed(0)
+    lengths = np.random.default_rng(0).integers(longest // 2, longest, 8)
+    rows, others, weights = (
+        torch.randn(int(lengths.sum()), *size, 32, device=DEVICE, generator=draw).bfloat16()
+        for size in ((3, 4), (1, 4), (4,))
+    )
+    texts = Texts.of(lengths, DEVICE)
+
+    def mixed(given: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return attention_at_once(given, texts, scaling=32**-0.5, dropout=0.3)
+
+    (slope,) = torch.autograd.grad(mixed(rows.requires_grad_()), rows, weights)
+    with torch.no_grad():
+        given = (mixed(torch.cat([rows[:, :2], others], 1)).float() * weights.float()).sum()
+    each = slope[:, 2:].float() * others.float()
+    assert abs(each.sum() - given) < 0.05 * each.pow(2).sum().sqrt()
+
+
+@with_kernels
 def test_sixty_four_bits_of_a_seed_reach_a_graph(encoder: Encoder) -> None:
-    tokens = texts_of(rated(encoder, RATE), 8)
+    """Of attention, whose kernel takes its seed from torch's own numbers."""
+    tokens = texts_of(rated(encoder, 0.0), 8)
+    for layer in encoder.backbone.encoder.layer:
+        layer.attention.self.dropout.p = RATE
     with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
         low, high = (
             gradients(encoder, lambda encode: score(encode(tokens)), seed=seed)[0] for seed in (5, 5 + 2**40)
