@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from semray.testing import WORDS, tiny_backbone
-from trainers.encoders import graphs, packing
+from trainers.encoders import captured_pass, graphs, packing
 from trainers.encoders.dropout import ask
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.flash import Texts
@@ -50,8 +50,8 @@ def one_by_one(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) ->
 @pytest.fixture(autouse=True)
 def _no_card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-    monkeypatch.setattr(graphs, "aside", lambda device: nullcontext())
-    monkeypatch.setattr(graphs, "captured", lambda act, pool: act)
+    monkeypatch.setattr(captured_pass, "aside", lambda device: nullcontext())
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act)
     monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: True)
     monkeypatch.setattr(packing, "attends", lambda device, dtype, width: True)
     monkeypatch.setattr(packing, "attention_at_once", one_by_one)
@@ -149,7 +149,7 @@ def test_steps_of_many_sizes_share_a_few_graphs_and_nothing_else(
     backbone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder, made_anew = made(backbone), list[Any]()
-    monkeypatch.setattr(graphs, "captured", lambda act, pool: made_anew.append(act) or act)
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: made_anew.append(act) or act)
     steps = [texts_of(encoder, count, seed=count) for count in (40, 9, 41, 10, 39, 9, 40)]
     losses = [lambda encode, tokens=tokens: score(encode(tokens)) for tokens in steps]
     for found, loss in zip(by_graphs(encoder, *losses), losses, strict=True):
@@ -160,7 +160,7 @@ def test_steps_of_many_sizes_share_a_few_graphs_and_nothing_else(
 def test_of_many_shapes_those_used_last_are_kept(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, made_anew = made(backbone), list[Any]()
     monkeypatch.setattr(graphs, "MOST", 2)
-    monkeypatch.setattr(graphs, "captured", lambda act, pool: made_anew.append(act) or act)
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: made_anew.append(act) or act)
     few, some, many = (texts_of(encoder, count, seed=count) for count in (3, 40, 160))
     steps, captures = (few, some, few, many, few, some), (2, 4, 4, 6, 6, 8)  # `some` makes room for `many`
     losses = [lambda encode, tokens=tokens: score(encode(tokens)) for tokens in steps]
@@ -216,7 +216,7 @@ def test_where_there_is_no_room_idle_graphs_make_some(backbone: Path, monkeypatc
             raise torch.OutOfMemoryError("CUDA out of memory")
         return act
 
-    monkeypatch.setattr(graphs, "captured", captured)
+    monkeypatch.setattr(captured_pass, "captured", captured)
     losses = [lambda encode, count=count: score(encode(texts_of(encoder, count))) for count in (3, 60)]
     with own.joined(encoder), counting(encoder) as counted:
         for loss in losses:
@@ -236,7 +236,7 @@ def test_a_capture_that_fails_leaves_the_encoder_as_it_was(
 
     before = usual(encoder, lambda encode: score(encode(tokens)))
     with monkeypatch.context() as broken:
-        broken.setattr(graphs, "captured", fails)
+        broken.setattr(captured_pass, "captured", fails)
         with pytest.raises(RuntimeError, match="not while"):
             by_graphs(encoder, lambda encode: score(encode(tokens)))
     assert encoder.running is None
@@ -247,7 +247,7 @@ def test_nothing_of_the_graphs_is_left_when_a_training_is_over(
     backbone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without waiting for Python to look for cycles."""
-    monkeypatch.setattr(graphs, "captured", lambda act, pool: act() or (lambda: None))
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act() or (lambda: None))
     encoder = made(backbone)
     own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
     with own.joined(encoder):
@@ -296,7 +296,7 @@ def test_rates_of_dropout_are_those_of_the_pass(backbone: Path) -> None:
 
 def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of a step in which a graph is captured, which hooks hear of; they do not hear a graph."""
-    monkeypatch.setattr(graphs, "captured", lambda act, pool: act() or (lambda: None))
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act() or (lambda: None))
     encoder = made(backbone)
     tokens = texts_of(encoder, 12)
     with counting(encoder) as counted:
