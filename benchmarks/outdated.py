@@ -96,8 +96,8 @@ def script_of(name: str, scripts: Mapping[Path, str]) -> Path | None:
     ways = (
         lambda path, text: path.stem == name,
         lambda path, text: f'"{name}"' in text,
-        lambda path, text: name.startswith(f"{path.stem}_"),
-        lambda path, text: any(sign in text for sign in (f'f"{first}_{{', f'f"{first}-{{', f'("{first}", ')),
+        lambda path, text: name.startswith((f"{path.stem}_", f"{path.stem}-")),
+        lambda path, text: any(sign in text for sign in (f'f"{first}_{{', f'("{first}", ')),
     )
     by_length = sorted(scripts.items(), key=lambda script: -len(script[0].stem))  # a_b_c is a_b.py's, not a.py's
     return next((path for way in ways for path, text in by_length if way(path, text)), None)

@@ -36,7 +36,16 @@ def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkey
     }
     modules = {"trainers__x.py": "step = 1\n", "evaluators__y.py": "\n"}
     commit(tmp_path, "2026-01-01T00:00:00Z", **scripts, **modules)
-    names = ("fast", "fast_large", "slow_fp32", "slow_start_fp32", "quite_slow", "parted", "nobodys")
+    names = (
+        "fast",
+        "fast_large",
+        "fast-on-a-card",
+        "slow_fp32",
+        "slow_start_fp32",
+        "quite_slow",
+        "parted",
+        "nobodys",
+    )
     commit(tmp_path, "2026-01-02T00:00:00Z", **{f"benchmarks__results__{name}.json": "{}" for name in names})
     commit(tmp_path, "2026-01-03T00:00:00Z", **{"trainers__x.py": "step = 2\n"})
     later = {"trainers__x.py": '"""Said anew."""\n\nstep = 2  # so\n', "evaluators__y.py": '"""Nothing."""\n'}
@@ -49,6 +58,7 @@ def test_a_result_is_named_when_its_code_changed_after_it(tmp_path: Path, monkey
     assert said == [
         f"fast: of 2026-01-02 00:00; {late}",
         f"fast_large: of 2026-01-02 00:00; {late}",
+        f"fast-on-a-card: of 2026-01-02 00:00; {late}",
         f"slow_start_fp32: of 2026-01-02 00:00; {late.replace('fast', 'slow_start')}",
         f"parted: of 2026-01-02 00:00; {late.replace('2 files', '3 files').replace('fast', 'parted')}",
         "nobodys: no script here writes it",
