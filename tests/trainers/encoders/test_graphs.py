@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,10 +17,10 @@ import torch
 from torch import Tensor
 
 from semray.testing import WORDS, tiny_backbone
-from trainers.encoders import captured_pass, graphs, packing
+from tests.no_card import put_graphs, without_dropout
+from trainers.encoders import captured_pass, graphs
 from trainers.encoders.dropout import ask
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.flash import Texts
 from trainers.encoders.graphs import Graphs, _shape, graphs_of
 from trainers.encoders.tokens import Tokens
 from trainers.engine.bf16_copies import with_bf16_copies
@@ -33,28 +31,9 @@ from trainers.engine.world import World
 CARD = World(device="cuda:0", precision="bf16")
 
 
-def one_by_one(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
-    """What attention at once computes, text after text."""
-    assert not dropout
-    begins = texts.begins.tolist()
-    assert begins[-1] == len(rows)
-    assert max(np.diff(begins)) <= texts.longest
-    mixed = []
-    for begin, end in pairwise(begins):
-        query, key, value = rows[begin:end].float().permute(1, 2, 0, 3)
-        chances = (query @ key.transpose(1, 2) * scaling).softmax(-1)
-        mixed.append((chances @ value).transpose(0, 1).to(rows.dtype))
-    return torch.cat(mixed)
-
-
 @pytest.fixture(autouse=True)
 def _no_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-    monkeypatch.setattr(captured_pass, "aside", lambda device: nullcontext())
-    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act)
-    monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: True)
-    monkeypatch.setattr(packing, "attends", lambda device, dtype, width: True)
-    monkeypatch.setattr(packing, "attention_at_once", one_by_one)
+    put_graphs(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +42,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(backbone: Path, readout: Any = "mean") -> Encoder:
-    encoder = Encoder.load(backbone, readout=readout, layers=2).train()
-    for module in encoder.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    return encoder
+    return without_dropout(Encoder.load(backbone, readout=readout, layers=2).train())
 
 
 def texts_of(encoder: Encoder, count: int, seed: int = 0) -> Tokens:
