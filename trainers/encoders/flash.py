@@ -76,6 +76,8 @@ def compiles(device: torch.device) -> bool:
 
         row = torch.zeros(1, 3, 1, NARROW, dtype=torch.bfloat16, device=device)
         short_attention(row, Texts.of(np.ones(1, np.int64), device), scaling=1.0, dropout=0.0)
+    except torch.OutOfMemoryError:
+        raise  # of memory there may be more later
     except Exception as error:  # noqa: BLE001  it is told, and another kernel does the same
         told = kind_and_first_line(error)
         log.warning(

@@ -76,6 +76,19 @@ def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_onc
     )
 
 
+def test_a_lack_of_memory_says_nothing_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as full:
+        full.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=fails))
+        with pytest.raises(torch.OutOfMemoryError):
+            compiles(CPU)
+    works = SimpleNamespace(short_attention=lambda rows, texts, **_: rows[:, 0])
+    monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", works)
+    assert compiles(CPU)
+
+
 @pytest.mark.parametrize(
     ("device", "dtype", "width", "answer"),
     [
