@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.encoders.flash import Texts
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.short_texts import short_attention
 
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ def main() -> None:
 
 def check_attention(heads: int, width: int, lengths: Sequence[int]) -> None:
     rows = made(heads, width, sum(lengths))
-    found = short_attention(rows, Texts.of(np.array(lengths), CPU), scaling=width**-0.5, dropout=0.0)
+    found = short_attention(rows, PackedTexts.of(np.array(lengths), CPU), scaling=width**-0.5, dropout=0.0)
     exact = one_by_one(rows, lengths, width**-0.5)
     gradient = torch.randn_like(exact)
     assert torch.allclose(found, exact, atol=1e-5)
@@ -38,7 +38,7 @@ def check_attention(heads: int, width: int, lengths: Sequence[int]) -> None:
 def check_gradients_under_dropout() -> None:
     """The backward pass drops what the forward pass has dropped: the slope is the one between two points."""
     rows, way, weights = made(2, 16, 13), torch.randn(13, 3, 2, 16), torch.randn(13, 2, 16)
-    texts = Texts.of(np.array([4, 9]), CPU)
+    texts = PackedTexts.of(np.array([4, 9]), CPU)
 
     def loss(at: Tensor) -> Tensor:
         torch.manual_seed(7)
@@ -55,7 +55,7 @@ def check_share_that_is_dropped() -> None:
     length, width = 20, 32
     rows = torch.zeros(40 * length, 3, 2, width)
     rows[:, 2] = torch.eye(length, width).repeat(40, 1)[:, None]
-    mixed = short_attention(rows, Texts.of(np.full(40, length), CPU), scaling=1.0, dropout=0.25)
+    mixed = short_attention(rows, PackedTexts.of(np.full(40, length), CPU), scaling=1.0, dropout=0.25)
     left = mixed[..., :length] * length
     assert sorted({round(one, 3) for one in left.unique().tolist()}) == [0.0, 1.333]
     assert abs(float((left == 0).float().mean()) - 0.25) < 0.01

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trainers.encoders import captured_pass, graphs, packing
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.flash import Texts
+from trainers.encoders.packed_texts import PackedTexts
 
 
 def put_graphs(patch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def put_graphs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(packing, "attention_at_once", one_by_one)
 
 
-def one_by_one(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+def one_by_one(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: float) -> Tensor:
     """What attention at once computes."""
     assert not dropout
     begins = texts.begins.tolist()

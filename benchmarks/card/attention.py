@@ -15,7 +15,8 @@ from card.bench import Bench, Figure, replayed
 from trainers.encoders import encoder as encoders_module
 from trainers.encoders import flash
 from trainers.encoders.encoder import Encoder, slack_of
-from trainers.encoders.flash import Texts, attention_at_once
+from trainers.encoders.flash import attention_at_once
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.packing import Rectangle, fused_attention
 from trainers.encoders.tokens import Tokens, groups
 
@@ -44,7 +45,7 @@ def _ways(bench: Bench, tokens: Tokens) -> dict[str, Way]:
     device = torch.device(bench.device)
     found: dict[str, Way] = {}
     if bench.on_card:
-        texts = Texts.of(tokens.lengths, device)
+        texts = PackedTexts.of(tokens.lengths, device)
         found["short texts' kernel"] = lambda rows: attention_at_once(rows, texts, scaling=0.125, dropout=RATE)
         found["flash attention"] = lambda rows: flash._Flash.apply(rows, texts, 0.125, RATE)
     layout = [Rectangle.of(group, 0, device) for group in groups(tokens, slack=slack_of(device))]

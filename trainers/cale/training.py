@@ -46,6 +46,7 @@ def fit(
     Raises ValueError if settings, backbone and corpus do not go together; and as `engine.loop.fit`.
     """
     from trainers.cale.batches import batches, steps_of
+    from trainers.encoders.graphs import graphs_of
     from trainers.encoders.occurrence_encoder import OccurrenceEncoder
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
@@ -73,6 +74,7 @@ def fit(
         look=partial(world.look, occurrences),
         micro=micro,
         bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
+        graphs=graphs_of(encoder, world, micro),
     )
     return occurrences, curve
 

@@ -50,6 +50,7 @@ def fit(
     """
     from trainers.concept.batches import batches
     from trainers.concept.layer_heads import LayerSupervised
+    from trainers.encoders.graphs import graphs_of
     from trainers.encoders.second_stream import SecondStream
     from trainers.engine import loop
     from trainers.engine.micro_batches import InParts, MicroBatch
@@ -96,6 +97,7 @@ def fit(
         look=partial(world.look, encoder),
         micro=micro,
         bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
+        graphs=graphs_of(encoder, world, micro),
     )
     return encoder, curve
 

@@ -137,6 +137,7 @@ def _train_on_definitions(
 ) -> list[Progress]:
     from trainers.defsent.batches import definition_batches, steps_of_epoch
     from trainers.defsent.freezing import check_frozen, digest_of_frozen, freeze, trainable
+    from trainers.encoders.graphs import graphs_of
     from trainers.engine import loop
 
     freeze(model, settings.freeze)
@@ -155,6 +156,7 @@ def _train_on_definitions(
         world=world,
         look=partial(world.look, model),
         bf16_copies=model.encoder.bf16_copies(world.device),
+        graphs=graphs_of(model.encoder, world),
     )
     check_frozen(model, before)
     model.about |= {
@@ -188,6 +190,7 @@ def _train_on_inferences(
     """Train Sentence-BERT: the whole encoder, and a classifier that is then discarded."""
     from trainers.defsent.batches import inference_batches, steps_of_epoch
     from trainers.defsent.sentence_bert import SiameseEncoder, inference_loss
+    from trainers.encoders.graphs import graphs_of
     from trainers.engine import loop
     from trainers.engine.streams import torch_stream
 
@@ -210,6 +213,7 @@ def _train_on_inferences(
         world=world,
         look=partial(world.look, model),
         bf16_copies=model.encoder.bf16_copies(world.device),
+        graphs=graphs_of(model.encoder, world),
     )
     model.about |= {
         "learning rate": settings.rate,

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainers.encoders.flash import Texts
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.engine.bf16_copies import Bf16Copy, copy_all, in_place, split
 
 Act = Callable[[], None]
@@ -94,7 +94,7 @@ def _parts(whole: Tensor, copy: Bf16Copy) -> Sequence[Tensor]:
 
 
 @dataclass(eq=False)
-class Slot:
+class PassSlot:
     """Room for one pass between its forward and its backward; a step with several passes has several.
 
     Its graphs share memory, as no two of them are in use at a time. gradients: of each parameter. user: returns
@@ -143,7 +143,7 @@ class Slot:
 class Graph:
     """A pass of one shape, captured forward and back."""
 
-    def __init__(self, body: Any, shape: Shape, width: int, slot: Slot) -> None:
+    def __init__(self, body: Any, shape: Shape, width: int, slot: PassSlot) -> None:
         weights = slot.weights
         device = body.device
         self.slot = slot
@@ -151,7 +151,7 @@ class Graph:
         self.positions = torch.zeros(1, shape.rows, dtype=torch.long, device=device)
         steps = torch.arange(0, (shape.texts + 1) * shape.longest, shape.longest, dtype=torch.int32, device=device)
         self.steps = steps
-        self.texts = Texts(steps.clamp(max=shape.rows), shape.longest)
+        self.texts = PackedTexts(steps.clamp(max=shape.rows), shape.longest)
         self.states = list[Tensor]()  # of the last layer, or of every one
         self.given = list[Tensor]()  # their gradients
         self.reached = list[int]()  # the places of parameters that get one
@@ -190,7 +190,7 @@ class Graph:
             self.forward, self.backward = captured(forward, slot.pool), captured(backward, slot.pool)
         self.states = [one.detach() for one in self.states]
 
-    def take(self, positions: Tensor, texts: Texts) -> None:
+    def take(self, positions: Tensor, texts: PackedTexts) -> None:
         """Put in the positions (1, M) and texts of the pass that comes; the rows behind are texts of their own."""
         rows, count = positions.shape[1], len(texts.begins)
         self.positions[:, :rows].copy_(positions)

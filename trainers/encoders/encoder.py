@@ -25,9 +25,9 @@ from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
-from trainers.encoders.flash import Texts
 from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import (
@@ -348,7 +348,7 @@ class Encoder(nn.Module):
                 position_ids=moved(packing.positions(part, first), self.device)[None],
                 output_hidden_states=every,
                 layout=areas,
-                texts=Texts.of(np.concatenate([group.mask.sum(1) for group in part]), self.device),
+                texts=PackedTexts.of(np.concatenate([group.mask.sum(1) for group in part]), self.device),
             )
             parts = [layer.squeeze(0).split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
             for area, layers in zip(areas, zip(*parts, strict=True), strict=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from corpora.store.errors import kind_and_first_line
-from trainers.engine.transfers import moved
+from trainers.encoders.packed_texts import PackedTexts
 
 ATEN = torch.ops.aten
 HALF = (torch.bfloat16, torch.float16)
@@ -32,23 +31,6 @@ WIDEST, EIGHT = 192, 8
 SHORT = 64
 NARROW = 64  # numbers of a head for which the kernel for short texts has been tried
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """The texts of a pass. begins (N + 1,) int32: where each begins in the row, and where the last one ends.
-
-    longest: tokens of the longest text, or more.
-    """
-
-    begins: Tensor
-    longest: int
-
-    @staticmethod
-    def of(lengths: np.ndarray, device: torch.device) -> Texts:
-        """lengths (N,): tokens of each text."""
-        begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        return Texts(moved(begins, device), int(lengths.max()))
 
 
 def attends(device: torch.device, dtype: torch.dtype, width: int) -> bool:
@@ -75,7 +57,7 @@ def compiles(device: torch.device) -> bool:
         from trainers.encoders.short_texts import short_attention
 
         row = torch.zeros(1, 3, 1, NARROW, dtype=torch.bfloat16, device=device)
-        short_attention(row, Texts.of(np.ones(1, np.int64), device), scaling=1.0, dropout=0.0)
+        short_attention(row, PackedTexts.of(np.ones(1, np.int64), device), scaling=1.0, dropout=0.0)
     except torch.OutOfMemoryError:
         raise  # of memory there may be more later
     except Exception as error:  # noqa: BLE001  it is told, and another kernel does the same
@@ -87,7 +69,7 @@ def compiles(device: torch.device) -> bool:
     return True
 
 
-def attention_at_once(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+def attention_at_once(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: float) -> Tensor:
     """rows (M, 3, H, d): queries, keys and values, and every row of a text. -> (M, H, d).
 
     dropout: the rate; 0 outside of training.
@@ -102,7 +84,7 @@ def attention_at_once(rows: Tensor, texts: Texts, *, scaling: float, dropout: fl
 
 class _Flash(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, texts: Texts, scaling: float, dropout: float) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, texts: PackedTexts, scaling: float, dropout: float) -> Tensor:
         begins, longest = texts.begins, texts.longest
         mixed, sums, drawn, unused, _ = ATEN._flash_attention_forward(
             *rows.unbind(1), begins, begins, longest, longest, dropout, False, False, scale=scaling

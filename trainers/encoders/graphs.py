@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from trainers.encoders.captured_pass import Graph, Shape, Slot, Weights, passed
+from trainers.encoders.captured_pass import Graph, PassSlot, Shape, Weights, passed
 from trainers.encoders.dropout import Site
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.flash import Texts, attends
+from trainers.encoders.flash import attends
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import flops_of
 from trainers.engine.bf16_copies import Bf16Copy
 from trainers.engine.meter import counting
@@ -37,16 +38,15 @@ EIGHTHS = 8
 MOST = 32  # graphs of a slot: each holds the inputs, outputs and gradients of its shape
 
 
-def graphs_of(model: nn.Module, world: World, micro: MicroBatch | None) -> Graphs | None:
-    """Graphs for the model's encoder; None where it does not train as they need it.
+def graphs_of(encoder: Encoder, world: World, micro: MicroBatch | None = None) -> Graphs | None:
+    """Graphs for an encoder; None where it does not train as they need it.
 
     That is on a card of today, in bf16, with one worker, packed, all texts of a step at a time, and with dropout
     that depends on nothing but its rate.
     """
     alone = world.size == 1 and not world.zero_stage and world.seat is None
     whole = micro is None or not micro.divides
-    encoder = next((module for module in model.modules() if isinstance(module, Encoder)), None)
-    if encoder is None or not (alone and whole and encoder.packed and world.precision == "bf16"):
+    if not (alone and whole and encoder.packed and world.precision == "bf16"):
         return None
     config = encoder.backbone.config
     width = config.hidden_size // config.num_attention_heads
@@ -65,7 +65,7 @@ class Graphs:
         self._copies = [copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]
         self._sites = [site for site in self._body.modules() if isinstance(site, nn.Dropout)]
         self._weights: Weights | None = None  # made on the device of the first pass
-        self._slots: list[Slot] = []
+        self._slots: list[PassSlot] = []
         self._flops = 0.0
 
     @contextmanager
@@ -93,7 +93,7 @@ class Graphs:
         position_ids: Tensor,
         output_hidden_states: bool,
         layout: Sequence[Rectangle],
-        texts: Texts,
+        texts: PackedTexts,
     ) -> Any:
         """Return what the backbone would for a pass (1, M, E)."""
         if self._weights is None:
@@ -104,7 +104,7 @@ class Graphs:
         shape = _shape(inputs_embeds.shape[1], len(texts.begins) - 1, texts.longest, output_hidden_states, rates)
         slot = next((slot for slot in self._slots if slot.free), None)
         if slot is None:
-            slot = Slot(self._weights)
+            slot = PassSlot(self._weights)
             self._slots.append(slot)
         graph = slot.graphs.pop(shape, None) or self._captured(shape, inputs_embeds.shape[-1], slot)
         slot.graphs[shape] = graph  # the one that was used last is last
@@ -112,7 +112,7 @@ class Graphs:
         states = passed(graph, inputs_embeds)
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states)
 
-    def _captured(self, shape: Shape, width: int, slot: Slot) -> Graph:
+    def _captured(self, shape: Shape, width: int, slot: PassSlot) -> Graph:
         """A graph for a new shape. If there is no room for it, all graphs that are not in use make some."""
         if len(slot.graphs) == MOST:
             del slot.graphs[next(iter(slot.graphs))]
@@ -128,7 +128,7 @@ class Graphs:
         torch.cuda.empty_cache()
         return self._tried(shape, width, slot)
 
-    def _tried(self, shape: Shape, width: int, slot: Slot) -> Graph:
+    def _tried(self, shape: Shape, width: int, slot: PassSlot) -> Graph:
         with counting(self._body) as counted:
             try:
                 return Graph(self._body, shape, width, slot)

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import Drop, dropped
-from trainers.encoders.flash import Texts, attends, attention_at_once
+from trainers.encoders.flash import attends, attention_at_once
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.tokens import Group
 from trainers.engine.transfers import moved
 
@@ -97,7 +98,7 @@ def packed_attention(
     scaling: float,
     dropout: float = 0.0,
     layout: Sequence[Rectangle],
-    texts: Texts | None = None,
+    texts: PackedTexts | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """Attention within each text of a packed row. query, key, value (1, H, M, d) -> (1, M, H, d).
@@ -121,7 +122,7 @@ def fused_attention(
     scaling: float,
     dropout: float,
     layout: Sequence[Rectangle],
-    texts: Texts | None = None,
+    texts: PackedTexts | None = None,
 ) -> Tensor:
     """As `packed_attention`, for concatenated queries, keys and values. (1, M, 3 · D) -> (1, M, H, d)."""
     rate = dropout if module.training else 0.0

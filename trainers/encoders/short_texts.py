@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from trainers.encoders.flash import Texts
+    from trainers.encoders.packed_texts import PackedTexts
 
 LONGEST = 64  # tokens of a text
 LEAST = tl.constexpr(16)  # rows and columns of a product, at least
@@ -28,7 +28,7 @@ ROUNDS = tl.constexpr(
 )  # of Philox: the fewest at which no test tells its numbers from chance (Salmon et al. 2011)
 
 
-def short_attention(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+def short_attention(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: float) -> Tensor:
     """rows (M, 3, H, d): queries, keys and values of texts of at most LONGEST tokens. -> (M, H, d)."""
     mixed: Tensor = _Short.apply(rows, texts, scaling, dropout)
     return mixed
@@ -36,7 +36,7 @@ def short_attention(rows: Tensor, texts: Texts, *, scaling: float, dropout: floa
 
 class _Short(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, texts: Texts, scaling: float, dropout: float) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, texts: PackedTexts, scaling: float, dropout: float) -> Tensor:
         rows = rows.contiguous()
         seed = torch.randint(2**62, (1,), device=rows.device) if dropout else texts.begins
         mixed = rows.new_empty(len(rows), *rows.shape[2:])
@@ -57,7 +57,7 @@ def _run(
     kernel: Any,
     tensors: tuple[Tensor, ...],
     rows: Tensor,
-    texts: Texts,
+    texts: PackedTexts,
     seed: Tensor,
     scaling: float,
     dropout: float,

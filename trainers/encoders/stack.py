@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.flash import Texts
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.packing import PACKED, Rectangle
 from trainers.encoders.stacked_layers import Areas, LayerNoise, StackedLayer, drawn_noise, flops_of
 from trainers.engine.lockstep import Ask, in_lockstep
@@ -151,7 +151,7 @@ class Member:
         position_ids: Tensor,
         output_hidden_states: bool,
         layout: Sequence[Rectangle],
-        texts: Texts,
+        texts: PackedTexts,
     ) -> Any:
         """Return what the backbone would for a pass; each state is a leaf, from which `backward` continues."""
         states = backbone.embeddings(inputs_embeds=inputs_embeds, position_ids=position_ids)

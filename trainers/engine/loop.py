@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -41,6 +41,16 @@ if TYPE_CHECKING:
 class StepBatch(Protocol):
     def __len__(self) -> int:
         """The number of texts that the step encodes, over all workers."""
+
+
+class Beside(Protocol):
+    """What runs a part of the model in its stead."""
+
+    def joined(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Until the block ends, run that part."""
+
+    def flops(self) -> float:
+        """Floating-point operations of that part since the last call."""
 
 
 B = TypeVar("B", bound=StepBatch)
@@ -85,6 +95,7 @@ def fit(
     look: Callable[[], Mapping[str, float]] = dict,
     micro: MicroBatch | None = None,
     bf16_copies: Sequence[Bf16Copy] = (),
+    graphs: Beside | None = None,
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step. The model is left in evaluation mode.
 
@@ -94,20 +105,18 @@ def fit(
     look(): measures the model after each of the steps world.look_at; only rank 0 calls it, and the others wait.
     micro: how many texts the model encodes at a time; None for a model that cannot divide a batch. With "auto" a
     step that runs out of memory makes it smaller, and from then on the curve has the figure "micro_batch".
-    bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once. Not used where
-    the encoder's passes run as graphs, which make their own.
+    bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once.
+    graphs: run the passes of the model's encoder, and make copies of their own (`trainers.encoders.graphs`).
 
     With world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest.
     Raises OutOfMemory; Diverged after the first step whose loss is not finite; Stopped when world.stopping()
     returns True.
     """
-    from trainers.encoders.graphs import graphs_of
     from trainers.engine import checkpoints
 
     _assert_covered(model, groups)
     seat = world.seat
-    graphs = graphs_of(model, world, micro)
-    beside = seat or graphs  # what runs the encoder's layers, if the model does not
+    beside: Beside | None = seat or graphs  # what runs the encoder's layers, if the model does not
     if bf16_copies and world.precision == "bf16" and not world.zero_stage and beside is None:
         loss = _with_copies(loss, bf16_copies)
     ahead = Ahead(batches, recipe.steps) if world.on_card and seat is None else None

@@ -43,6 +43,7 @@ def fit(
     Raises ValueError when settings and backbone or corpus do not go together, BackboneError for a teacher that is
     not to be found, and Diverged.
     """
+    from trainers.encoders.graphs import graphs_of
     from trainers.engine import loop
     from trainers.engine.micro_batches import MicroBatch
     from trainers.engine.optimisation import parameter_groups
@@ -73,6 +74,7 @@ def fit(
         look=partial(world.look, reader),
         micro=micro,
         bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
+        graphs=graphs_of(encoder, world, micro),
     )
     return reader, curve
 

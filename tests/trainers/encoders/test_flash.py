@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from trainers.encoders import flash
-from trainers.encoders.flash import NARROW, SHORT, Texts, attends, attention_at_once, compiles
+from trainers.encoders.flash import NARROW, SHORT, attends, attention_at_once, compiles
+from trainers.encoders.packed_texts import PackedTexts
 
 CPU = torch.device("cpu")
 
@@ -27,7 +28,7 @@ def _anew() -> Iterator[None]:
 
 
 def test_texts_begin_one_after_another() -> None:
-    texts = Texts.of(np.array([3, 1, 4]), CPU)
+    texts = PackedTexts.of(np.array([3, 1, 4]), CPU)
     assert texts.begins.tolist() == [0, 3, 4, 8]
     assert texts.begins.dtype == torch.int32
     assert texts.longest == 4
@@ -42,11 +43,11 @@ def test_texts_go_to_the_kernel_of_their_size(
 ) -> None:
     asked: list[tuple[str, float, float]] = []
 
-    def short(rows: Tensor, texts: Texts, *, scaling: float, dropout: float) -> Tensor:
+    def short(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: float) -> Tensor:
         asked.append(("short", scaling, dropout))
         return rows[:, 0]
 
-    def long(rows: Tensor, texts: Texts, scaling: float, dropout: float) -> Tensor:
+    def long(rows: Tensor, texts: PackedTexts, scaling: float, dropout: float) -> Tensor:
         asked.append(("flash", scaling, dropout))
         return rows[:, 0]
 
@@ -54,7 +55,7 @@ def test_texts_go_to_the_kernel_of_their_size(
     monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=short))
     monkeypatch.setattr(flash._Flash, "apply", long)
     rows = torch.zeros(longest, 3, 2, width)
-    attention_at_once(rows, Texts.of(np.array([longest]), CPU), scaling=0.5, dropout=0.1)
+    attention_at_once(rows, PackedTexts.of(np.array([longest]), CPU), scaling=0.5, dropout=0.1)
     assert asked == [(works, 0.5, 0.1)]
 
 
@@ -68,7 +69,9 @@ def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_onc
     monkeypatch.setattr(flash._Flash, "apply", lambda rows, *_: rows[:, 0])
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            attention_at_once(torch.zeros(4, 3, 2, 8), Texts.of(np.array([4]), CPU), scaling=0.5, dropout=0.0)
+            attention_at_once(
+                torch.zeros(4, 3, 2, 8), PackedTexts.of(np.array([4]), CPU), scaling=0.5, dropout=0.0
+            )
     (told,) = caplog.messages
     assert told == (
         "Triton compiles no kernels (RuntimeError: Failed to find C compiler.): attention within short texts takes"

@@ -296,8 +296,8 @@ def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.
 def test_other_worlds_have_none(backbone: Path, other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "attends", lambda device, dtype, width: device.type == "cuda")
     encoder = made(backbone)
-    assert graphs_of(encoder, World(**{"device": "cuda:0", "precision": "bf16"} | other), None) is None
-    assert graphs_of(encoder, CARD, None) is not None
+    assert graphs_of(encoder, World(**{"device": "cuda:0", "precision": "bf16"} | other)) is None
+    assert graphs_of(encoder, CARD) is not None
 
 
 def test_parts_of_a_batch_and_dropout_of_ones_own_have_none(backbone: Path) -> None:
@@ -306,7 +306,7 @@ def test_parts_of_a_batch_and_dropout_of_ones_own_have_none(backbone: Path) -> N
     assert graphs_of(encoder, CARD, MicroBatch(None, auto=True)) is None
     assert graphs_of(encoder, CARD, MicroBatch(8, auto=False)) is None
     ask(encoder.backbone, SimpleNamespace(dropped=None))
-    assert graphs_of(encoder, CARD, None) is None
+    assert graphs_of(encoder, CARD) is None
 
 
 @pytest.mark.parametrize(

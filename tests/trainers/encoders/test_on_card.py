@@ -15,8 +15,9 @@ from semray.testing import WORDS, tiny_backbone
 from trainers.encoders import packing
 from trainers.encoders.dropout import Site
 from trainers.encoders.encoder import Encoder
-from trainers.encoders.flash import Texts, attention_at_once
+from trainers.encoders.flash import attention_at_once
 from trainers.encoders.graphs import Graphs
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import _kept
 from trainers.encoders.tokens import Tokens
 from trainers.engine.bf16_copies import with_bf16_copies
@@ -175,7 +176,7 @@ def test_a_backward_pass_drops_what_its_forward_pass_has_dropped(encoder: Encode
         torch.randn(int(lengths.sum()), *size, 32, device=DEVICE, generator=draw).bfloat16()
         for size in ((3, 4), (1, 4), (4,))
     )
-    texts = Texts.of(lengths, DEVICE)
+    texts = PackedTexts.of(lengths, DEVICE)
 
     def mixed(given: Tensor) -> Tensor:
         torch.manual_seed(3)
