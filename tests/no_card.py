@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from trainers.encoders import captured_pass, graphs, packing
-from trainers.encoders.encoder import Encoder
 from trainers.encoders.packed_texts import PackedTexts
 
 
@@ -37,10 +36,3 @@ def one_by_one(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: flo
         chances = (query @ key.transpose(1, 2) * scaling).softmax(-1)
         mixed.append((chances @ value).transpose(0, 1).to(rows.dtype))
     return torch.cat(mixed)
-
-
-def without_dropout(encoder: Encoder) -> Encoder:
-    for module in encoder.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    return encoder

@@ -18,6 +18,7 @@ from made_up import corpus
 from steps import Clock
 
 from semray.testing import tiny_backbone
+from trainers.encoders.captured_pass import aside, captured
 from trainers.engine.meter import Meter
 from trainers.engine.world import Precision, Progress, World
 from trainers.san.settings import Settings
@@ -149,16 +150,10 @@ def replayed(bench: Bench, act: Callable[[], object], times: int = 20) -> float:
     """Seconds of one call, on a card without the time to ask for what it does."""
     if not bench.on_card:
         return bench.seconds(act)
-    beside = torch.cuda.Stream()
-    beside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(beside):
+    with aside(torch.device(bench.device)):
         act()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(times):
-                act()
-    torch.cuda.current_stream().wait_stream(beside)
-    return bench.seconds(graph.replay) / times
+        replay = captured(lambda: [act() for _ in range(times)], None)
+    return bench.seconds(replay) / times
 
 
 def apart(bench: Bench, act: Callable[..., Any], *given: Any) -> Any:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from trainers.encoders.packed_texts import PackedTexts
-from trainers.engine.bf16_copies import Bf16Copy, copy_all, in_place, split
+from trainers.engine.bf16_copies import Bf16Copy, copy_all, in_place, parts
 
 Act = Callable[[], None]
 
@@ -75,22 +75,19 @@ class Weights:
         """A parameter, by which a pass is known to have gradients; None where nothing is trained."""
         return next(iter(self.parameters), None)
 
+    @cached_property
+    def rows(self) -> list[list[int]]:
+        """Of each parameter of each place."""
+        return [[len(weight) for weight in place.weights] for place in self.places]
+
     def copy(self) -> None:
         """Make all copies anew, in place."""
-        halves = list(zip(self.halves, self.places, strict=False))
-        parts = [part for half, place in halves for part in _parts(half.data, place)]
-        copy_all(parts, [weight.data for _, place in halves for weight in place.weights])
+        each = parts([half.data for half in self.halves], self.rows[: len(self.halves)])
+        copy_all(each, [weight.data for weight in self.parameters[: len(each)]])
 
     def by_parameter(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Gradients of the leaves as gradients of `parameters`."""
-        found: list[Tensor | None] = []
-        for gradient, place in zip(gradients, self.places, strict=True):
-            found += [None] * len(place.weights) if gradient is None else _parts(gradient, place)
-        return found
-
-
-def _parts(whole: Tensor, copy: Bf16Copy) -> Sequence[Tensor]:
-    return split(whole, [len(weight) for weight in copy.weights])
+        return parts(gradients, self.rows)
 
 
 @dataclass(eq=False)

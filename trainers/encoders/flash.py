@@ -54,19 +54,23 @@ def compiles(device: torch.device) -> bool:
     It needs a C compiler, Python's headers, and to know the card.
     """
     try:
-        from trainers.encoders.short_texts import short_attention
-
+        from trainers.encoders.short_texts import CANNOT_COMPILE, short_attention
+    except ImportError as error:
+        return _not(error)
+    try:
         row = torch.zeros(1, 3, 1, NARROW, dtype=torch.bfloat16, device=device)
         short_attention(row, PackedTexts.of(np.ones(1, np.int64), device), scaling=1.0, dropout=0.0)
     except torch.OutOfMemoryError:
         raise  # of memory there may be more later
-    except Exception as error:  # noqa: BLE001  it is told, and another kernel does the same
-        told = kind_and_first_line(error)
-        log.warning(
-            "Triton compiles no kernels (%s): attention within short texts takes several times as long", told
-        )
-        return False
+    except CANNOT_COMPILE as error:
+        return _not(error)
     return True
+
+
+def _not(error: Exception) -> bool:
+    told = kind_and_first_line(error)
+    log.warning("Triton compiles no kernels (%s): attention within short texts takes several times as long", told)
+    return False
 
 
 def attention_at_once(rows: Tensor, texts: PackedTexts, *, scaling: float, dropout: float) -> Tensor:

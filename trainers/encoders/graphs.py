@@ -24,7 +24,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.flash import attends
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import flops_of
-from trainers.engine.bf16_copies import Bf16Copy
+from trainers.engine.bf16_copies import Bf16Copy, trained
 from trainers.engine.meter import counting
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Graphs:
     def __init__(self, encoder: Encoder, copies: Sequence[Bf16Copy]) -> None:
         self._body = encoder.backbone
         self._encoder = encoder
-        self._copies = [copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]
+        self._copies = trained(copies)
         self._sites = [site for site in self._body.modules() if isinstance(site, nn.Dropout)]
         self._weights: Weights | None = None  # made on the device of the first pass
         self._slots: list[PassSlot] = []

@@ -10,16 +10,20 @@ sum, in one order.
 
 from __future__ import annotations
 
+from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.errors import TritonError
 
 if TYPE_CHECKING:
     from trainers.encoders.packed_texts import PackedTexts
 
+# Raised where Triton cannot compile: no compiler or driver, one that fails, a card that it does not know.
+CANNOT_COMPILE = (RuntimeError, OSError, SubprocessError, TritonError)
 LONGEST = 64  # tokens of a text
 LEAST = tl.constexpr(16)  # rows and columns of a product, at least
 FAR = tl.constexpr(-1.0e30)  # a score whose exponential is 0 beside any other, without being infinite
@@ -92,6 +96,12 @@ def _places(begins, HEADS: tl.constexpr, WIDTH: tl.constexpr, TOKENS: tl.constex
 
 
 @triton.jit
+def _read(first, held, part):
+    """Queries, keys and values, (TOKENS, NUMBERS) each; `part` numbers lie between those of one token."""
+    return tl.load(first, held, 0.0), tl.load(first + part, held, 0.0), tl.load(first + 2 * part, held, 0.0)
+
+
+@triton.jit
 def _chances(query, key, there, scaling):
     """Softmax of the scores. -> (TOKENS, TOKENS) float32."""
     scores = tl.dot(query, tl.trans(key), input_precision="ieee") * scaling
@@ -124,9 +134,7 @@ def _forward(
     DROPS: tl.constexpr,
 ):
     there, places, held, ahead = _places(begins, HEADS, WIDTH, TOKENS, NUMBERS)
-    query = tl.load(rows + places + ahead, held, 0.0)
-    key = tl.load(rows + places + ahead + HEADS * WIDTH, held, 0.0)
-    value = tl.load(rows + places + ahead + 2 * HEADS * WIDTH, held, 0.0)
+    query, key, value = _read(rows + places + ahead, held, HEADS * WIDTH)
     chances = _chances(query, key, there, scaling)
     if DROPS:
         chances *= _kept(seed, dropout, HEADS, TOKENS)
@@ -150,9 +158,7 @@ def _backward(
     DROPS: tl.constexpr,
 ):
     there, places, held, ahead = _places(begins, HEADS, WIDTH, TOKENS, NUMBERS)
-    query = tl.load(rows + places + ahead, held, 0.0)
-    key = tl.load(rows + places + ahead + HEADS * WIDTH, held, 0.0)
-    value = tl.load(rows + places + ahead + 2 * HEADS * WIDTH, held, 0.0)
+    query, key, value = _read(rows + places + ahead, held, HEADS * WIDTH)
     of_mixed = tl.load(gradient + places, held, 0.0)
     chances = _chances(query, key, there, scaling)
     of_chances = tl.dot(of_mixed, tl.trans(value), input_precision="ieee")

@@ -40,12 +40,17 @@ def with_bf16_copies(encode: Callable[..., Tensor], copies: Sequence[Bf16Copy]) 
     """
 
     def run(*args: Any, **named: Any) -> Tensor:
-        trained = [copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]
-        counts = [len(copy.weights) for copy in trained]
-        with in_place(trained, _ToBf16.apply(counts, *(weight for copy in trained for weight in copy.weights))):
+        used = trained(copies)
+        counts = [len(copy.weights) for copy in used]
+        with in_place(used, _ToBf16.apply(counts, *(weight for copy in used for weight in copy.weights))):
             return encode(*args, **named)
 
     return run
+
+
+def trained(copies: Sequence[Bf16Copy]) -> list[Bf16Copy]:
+    """Those of which all weights are trained."""
+    return [copy for copy in copies if all(weight.requires_grad for weight in copy.weights)]
 
 
 @contextmanager
@@ -73,26 +78,26 @@ class _ToBf16(torch.autograd.Function):
             group[0].new_empty(sum(rows), *group[0].shape[1:], dtype=torch.bfloat16)
             for group, rows in zip(by_copy, ctx.rows, strict=True)
         ]
-        copy_all(
-            [part for copy, rows in zip(copies, ctx.rows, strict=True) for part in split(copy, rows)], weights
-        )
+        copy_all(parts(copies, ctx.rows), weights)
         return tuple(copies)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        parts = [
-            part
-            for gradient, rows in zip(gradients, ctx.rows, strict=True)
-            for part in ([None] * len(rows) if gradient is None else split(gradient, rows))
-        ]
-        whole = [None if part is None else torch.empty_like(part, dtype=torch.float32) for part in parts]
-        copy_all([part for part in whole if part is not None], [part for part in parts if part is not None])
+        each = parts(gradients, ctx.rows)
+        whole = [None if part is None else torch.empty_like(part, dtype=torch.float32) for part in each]
+        copy_all([part for part in whole if part is not None], [part for part in each if part is not None])
         return None, *whole
 
 
-def split(copy: Tensor, rows: Sequence[int]) -> Sequence[Tensor]:
-    """Its parts along the first dimension, of so many rows."""
-    return copy.split(rows) if len(rows) > 1 else (copy,)
+def parts(copies: Sequence[Any], rows: Sequence[Sequence[int]]) -> list[Any]:
+    """The weights of all copies, one after another; None for each weight of a copy that is None.
+
+    rows: of each weight of each copy.
+    """
+    found: list[Any] = []
+    for copy, own in zip(copies, rows, strict=True):
+        found += [copy] * len(own) if copy is None or len(own) == 1 else copy.split(own)
+    return found
 
 
 def copy_all(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:

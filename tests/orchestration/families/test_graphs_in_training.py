@@ -16,8 +16,9 @@ from orchestration.lanes.lane import execute
 from orchestration.study.run import Job, Run
 from semray.testing.contract import world
 from semray.testing.outcomes import outcome
-from tests.no_card import put_graphs, without_dropout
+from tests.no_card import put_graphs
 from tests.orchestration.families.test_contract import made
+from tests.scored_texts import rated
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
 from trainers.engine.world import World
@@ -40,7 +41,7 @@ def test_a_training_by_graphs_is_the_one_without(
 ) -> None:
     case, settings, passes = CASES[name]
     load, ran, asked = Encoder.load, list[None](), Graphs.__call__
-    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: without_dropout(load(path, **told))))
+    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: rated(load(path, **told), 0.0)))
     monkeypatch.setattr(Graphs, "__call__", lambda self, **told: ran.append(None) or asked(self, **told))
     with made(case, tmp_path) as small:
         run = small.run("plain")

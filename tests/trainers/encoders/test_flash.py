@@ -65,7 +65,8 @@ def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_onc
     def fails(*_: Any, **__: Any) -> Tensor:
         raise RuntimeError("Failed to find C compiler.\nAnd more.")
 
-    monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=fails))
+    kernel = SimpleNamespace(short_attention=fails, CANNOT_COMPILE=(RuntimeError,))
+    monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", kernel)
     monkeypatch.setattr(flash._Flash, "apply", lambda rows, *_: rows[:, 0])
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -79,15 +80,33 @@ def test_without_a_compiler_flash_attention_takes_its_place_and_that_is_told_onc
     )
 
 
+def test_without_triton_no_kernel_is_compiled_and_a_mistake_of_ours_is_not_taken_for_that(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def mistaken(*_: Any, **__: Any) -> Tensor:
+        raise TypeError("ours")
+
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "trainers.encoders.short_texts", None)
+        assert not compiles(CPU)
+    assert "Triton compiles no kernels (" in caplog.text
+    compiles.cache_clear()
+    kernel = SimpleNamespace(short_attention=mistaken, CANNOT_COMPILE=(RuntimeError,))
+    monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", kernel)
+    with pytest.raises(TypeError, match="ours"):
+        compiles(CPU)
+
+
 def test_a_lack_of_memory_says_nothing_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with monkeypatch.context() as full:
-        full.setitem(sys.modules, "trainers.encoders.short_texts", SimpleNamespace(short_attention=fails))
+        kernel = SimpleNamespace(short_attention=fails, CANNOT_COMPILE=(RuntimeError,))
+        full.setitem(sys.modules, "trainers.encoders.short_texts", kernel)
         with pytest.raises(torch.OutOfMemoryError):
             compiles(CPU)
-    works = SimpleNamespace(short_attention=lambda rows, texts, **_: rows[:, 0])
+    works = SimpleNamespace(short_attention=lambda rows, texts, **_: rows[:, 0], CANNOT_COMPILE=(RuntimeError,))
     monkeypatch.setitem(sys.modules, "trainers.encoders.short_texts", works)
     assert compiles(CPU)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from semray.testing import WORDS, tiny_backbone
-from tests.no_card import put_graphs, without_dropout
+from semray.testing import tiny_backbone
+from tests.no_card import put_graphs
+from tests.scored_texts import rated, score, texts_of
 from trainers.encoders import captured_pass, graphs
 from trainers.encoders.dropout import ask
 from trainers.encoders.encoder import Encoder
@@ -42,12 +42,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(backbone: Path, readout: Any = "mean") -> Encoder:
-    return without_dropout(Encoder.load(backbone, readout=readout, layers=2).train())
-
-
-def texts_of(encoder: Encoder, count: int, seed: int = 0) -> Tokens:
-    draw = np.random.default_rng(seed)
-    return encoder.tokenise([" ".join(draw.choice(WORDS, draw.integers(1, 30))) for _ in range(count)])
+    return rated(Encoder.load(backbone, readout=readout, layers=2).train(), 0.0)
 
 
 Encode = Callable[[Tokens], Tensor]
@@ -81,12 +76,6 @@ def by_graphs(encoder: Encoder, *losses: Callable[[Encode], Tensor]) -> list[Fou
     """Of each step."""
     with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
         return [gradients(encoder, lambda loss=loss: loss(encoder)) for loss in losses]  # type: ignore[misc]
-
-
-def score(vectors: Tensor) -> Tensor:
-    """Of vectors (N, D), each number with a gradient of its own."""
-    places = torch.arange(vectors.numel(), dtype=torch.float32).view_as(vectors)
-    return (vectors * places.cos()).sum() + (vectors**3).sum()
 
 
 def alike(found: Found, expected: Found) -> None:
@@ -238,7 +227,7 @@ def test_a_pass_without_a_way_back_leaves_its_place(backbone: Path) -> None:
     own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
     with own.joined(encoder), torch.autocast("cpu", torch.bfloat16):
         for seed in range(4):
-            encoder(texts_of(encoder, 5, seed)).detach()
+            encoder(texts_of(encoder, 5, seed=seed)).detach()
         assert len(own._slots) == 1
 
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from semray.testing import WORDS, tiny_backbone
+from semray.testing import tiny_backbone
+from tests.scored_texts import rated, score, texts_of
 from trainers.encoders import packing
 from trainers.encoders.dropout import Site
 from trainers.encoders.encoder import Encoder
@@ -19,7 +20,6 @@ from trainers.encoders.flash import attention_at_once
 from trainers.encoders.graphs import Graphs
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import _kept
-from trainers.encoders.tokens import Tokens
 from trainers.engine.bf16_copies import with_bf16_copies
 from trainers.engine.process import reset_process
 from trainers.engine.world import World
@@ -59,18 +59,6 @@ def encoder(backbone: Path) -> Iterator[Encoder]:
     reset_process(0, World())
 
 
-def rated(encoder: Encoder, rate: float) -> Encoder:
-    for site in encoder.modules():
-        if isinstance(site, torch.nn.Dropout):
-            site.p = rate
-    return encoder
-
-
-def texts_of(encoder: Encoder, count: int, longest: int = 30, seed: int = 0) -> Tokens:
-    draw = np.random.default_rng(seed)
-    return encoder.tokenise([" ".join(draw.choice(WORDS, draw.integers(1, longest))) for _ in range(count)])
-
-
 def gradients(encoder: Encoder, loss: Loss, *, precision: str = "bf16", seed: int = 0) -> Found:
     encoder.zero_grad()
     torch.manual_seed(seed)
@@ -88,11 +76,6 @@ def apart(found: Found, expected: Found) -> float:
     assert found[1].keys() == expected[1].keys()
     one, other = (torch.cat([each[1][name].flatten() for name in sorted(each[1])]) for each in (found, expected))
     return float((one - other).norm() / other.norm())
-
-
-def score(vectors: Tensor) -> Tensor:
-    places = torch.arange(vectors.numel(), dtype=torch.float32, device=vectors.device).view_as(vectors)
-    return (vectors * places.cos()).sum()
 
 
 @with_kernels
