@@ -31,7 +31,7 @@ from tables import RESULTS, save
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from card import attention, generation, right, together, training
+from card import attention, generation, right, together, training, update
 from card.bench import CARD, TINY, Bench, Figure
 
 from corpora.store.errors import kind_and_first_line
@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "training": training.training,
     "attention": attention.attention,
     "profile": training.profile,
+    "update": update.update,
     "tests": right.tests,
     "encoders": together.encoders,
     "precision": right.precisions,

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.engine.bf16_copies import Bf16Copy, copy_all, in_place, parts
+from trainers.engine.flat_parameters import FlatParameters
 
 Act = Callable[[], None]
 
@@ -38,28 +39,31 @@ class Weights:
     """Leaves that stand for a body's trained parameters in all graphs of a training.
 
     places: where the leaves go, first those of `halves`. halves: bf16 copies. others: what shares the memory of a
-    parameter without a copy; a parameter itself may belong to another stream than a capture's.
+    parameter without a copy; a parameter itself may belong to another stream than a capture's. flats: of all these
+    parameters.
     """
 
     places: Sequence[Bf16Copy]
     halves: Sequence[Tensor]
     others: Sequence[Tensor]
+    flats: Sequence[FlatParameters]
 
     @staticmethod
-    def of(body: Any, copies: Sequence[Bf16Copy]) -> Weights:
+    def of(body: Any, copies: Sequence[Bf16Copy], flats: Sequence[FlatParameters]) -> Weights:
         each = [torch.cat([weight.detach() for weight in copy.weights]) for copy in copies]
-        words = body.get_input_embeddings().weight  # looked up outside of a pass
-        held = {id(weight) for weight in (*(weight for copy in copies for weight in copy.weights), words)}
+        inside = {id(parameter) for flat in flats for parameter in flat.parts}
+        held = {id(weight) for copy in copies for weight in copy.weights}
         others = [
             Bf16Copy(module, name, [one])
             for module in body.modules()
             for name, one in module._parameters.items()
-            if one is not None and one.requires_grad and id(one) not in held
+            if id(one) in inside - held
         ]
         return Weights(
             [*copies, *others],
             [one.to(torch.bfloat16).requires_grad_() for one in each],
             [place.weights[0].detach().requires_grad_() for place in others],
+            flats,
         )
 
     @property
@@ -85,7 +89,7 @@ class Weights:
         each = parts([half.data for half in self.halves], self.rows[: len(self.halves)])
         copy_all(each, [weight.data for weight in self.parameters[: len(each)]])
 
-    def by_parameter(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def by_parameter(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """Gradients of the leaves as gradients of `parameters`."""
         return parts(gradients, self.rows)
 
@@ -94,8 +98,8 @@ class Weights:
 class PassSlot:
     """Room for one pass between its forward and its backward; a step with several passes has several.
 
-    Its graphs share memory, as no two of them are in use at a time. gradients: of each parameter. user: returns
-    the pass that is on its way, None if there is none.
+    Its graphs share memory, as no two of them are in use at a time. flat, gradients: of each flat, and of each
+    parameter within it. user: returns the pass that is on its way, None if there is none.
     """
 
     weights: Weights
@@ -104,9 +108,14 @@ class PassSlot:
     user: Callable[[], object | None] = field(default=lambda: None)
 
     def __post_init__(self) -> None:
-        self.gradients = [
-            torch.empty_like(one, memory_format=torch.contiguous_format) for one in self.weights.parameters
-        ]
+        flats = self.weights.flats
+        self.flat = [torch.zeros_like(flat.whole) for flat in flats]
+        views = {
+            id(part): view
+            for flat, gradient in zip(flats, self.flat, strict=True)
+            for part, view in zip(flat.parts, flat.views(gradient), strict=True)
+        }
+        self.gradients = [views[id(parameter)] for parameter in self.weights.parameters]
 
     @property
     def free(self) -> bool:
@@ -117,24 +126,16 @@ class PassSlot:
         self.graphs.clear()
         self.pool = torch.cuda.graph_pool_handle()
 
-    def hand_over(self, reached: Sequence[int]) -> None:
-        """Leave these parameters' gradients where the optimiser looks for them, or add them to what is there."""
-        found, added = list[Tensor](), list[Tensor]()
-        for place in reached:
-            parameter, gradient = self.weights.parameters[place], self.gradients[place]
-            if parameter.grad is None:
-                parameter.grad = gradient
-            else:
-                found.append(parameter.grad)
-                added.append(gradient)
-        if found:
-            torch._foreach_add_(found, added)
+    def hand_over(self) -> None:
+        """Leave all gradients where the optimiser looks for them, or add them to what is there."""
+        for flat, gradient in zip(self.weights.flats, self.flat, strict=True):
+            flat.add(gradient)
 
     def keep_earlier(self) -> None:
         """Copy gradients that an earlier pass of the same step has left here, before they are written anew."""
-        for parameter, gradient in zip(self.weights.parameters, self.gradients, strict=True):
-            if parameter.grad is gradient:
-                parameter.grad = gradient.clone()
+        for flat, gradient in zip(self.weights.flats, self.flat, strict=True):
+            if flat.whole.grad is gradient:
+                flat.whole.grad = gradient.clone()
 
 
 class Graph:
@@ -151,7 +152,6 @@ class Graph:
         self.texts = PackedTexts(steps.clamp(max=shape.rows), shape.longest)
         self.states = list[Tensor]()  # of the last layer, or of every one
         self.given = list[Tensor]()  # their gradients
-        self.reached = list[int]()  # the places of parameters that get one
 
         def forward() -> None:
             weights.copy()
@@ -171,13 +171,11 @@ class Graph:
 
         def backward() -> None:
             asked = [self.words, *weights.leaves]
-            self.of_words, *found = torch.autograd.grad(self.states, asked, self.given, allow_unused=True)
-            each = weights.by_parameter(found)
-            reached = [(place, one) for place, one in enumerate(each) if one is not None]
+            self.of_words, *found = torch.autograd.grad(self.states, asked, self.given)
+            reached = list(zip(slot.gradients, weights.by_parameter(found), strict=True))
             for kind in (torch.bfloat16, torch.float32):  # of several at once torch copies one by one
-                alike = [(slot.gradients[place], one) for place, one in reached if one.dtype == kind]
+                alike = [(to, one) for to, one in reached if one.dtype == kind]
                 copy_all([to for to, _ in alike], [one for _, one in alike])
-            self.reached = [place for place, _ in reached]
 
         with aside(device):  # libraries set themselves up when first called, which cannot be captured
             forward()
@@ -254,6 +252,6 @@ class _Pass(torch.autograd.Function):
             own[:, rows:].zero_()
         slot.keep_earlier()
         graph.backward()
-        slot.hand_over(graph.reached)
+        slot.hand_over()
         slot.user = lambda: None
         return None, graph.of_words[:, :rows].clone(), None

@@ -44,13 +44,20 @@ class StepBatch(Protocol):
 
 
 class Beside(Protocol):
-    """What runs a part of the model in its stead."""
+    """What runs a part of the model in its stead: a seat in a stack, or graphs."""
 
     def joined(self, model: nn.Module) -> AbstractContextManager[None]:
         """Until the block ends, run that part."""
 
     def flops(self) -> float:
         """Floating-point operations of that part since the last call."""
+
+
+class AsGraphs(Beside, Protocol):
+    """Runs an encoder's passes as CUDA graphs, and gives the gradients of its parameters together."""
+
+    def flattened(self, groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The optimiser's groups, with few tensors for those parameters. Called before the first pass."""
 
 
 B = TypeVar("B", bound=StepBatch)
@@ -95,7 +102,7 @@ def fit(
     look: Callable[[], Mapping[str, float]] = dict,
     micro: MicroBatch | None = None,
     bf16_copies: Sequence[Bf16Copy] = (),
-    graphs: Beside | None = None,
+    graphs: AsGraphs | None = None,
 ) -> list[Progress]:
     """Train the model in place and return its curve, one Progress per step. The model is left in evaluation mode.
 
@@ -123,8 +130,8 @@ def fit(
     with (
         counting(model) as flops,
         nullcontext() if beside is None else beside.joined(model),
-        _deepspeed_engine(model, groups, recipe, seed, world) as engine,
-        _gradients_for_optimizer(model, recipe, world) as prepare_gradients,
+        _deepspeed_engine(model, groups, recipe, seed, world, graphs) as engine,
+        _gradients_for_optimizer(model, engine.optimizer, recipe, world) as prepare_gradients,
         ahead or nullcontext(),
     ):
         curve = [] if world.scratch is None else checkpoints.resume(engine, world)
@@ -213,7 +220,9 @@ class _Steps(Generic[B]):
 
 
 @contextmanager
-def _gradients_for_optimizer(model: nn.Module, recipe: Recipe, world: World) -> Iterator[Callable[[], None]]:
+def _gradients_for_optimizer(
+    model: nn.Module, optimizer: Any, recipe: Recipe, world: World
+) -> Iterator[Callable[[], None]]:
     """Yield a function to call between the backward pass and the update: it clips the gradients.
 
     With one worker on a CPU it also turns the row gradients of large embedding tables into dense ones. Under ZeRO
@@ -221,8 +230,10 @@ def _gradients_for_optimizer(model: nn.Module, recipe: Recipe, world: World) -> 
     """
     on_cpu = not world.on_card
     tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
-    # only the model's own: a masking policy beside it has an optimiser and gradients of its own
-    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # in the model's order, which the last digits of a norm depend on
+    place = {id(parameter): at for at, parameter in enumerate(model.parameters())}
+    learnt = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    learnt.sort(key=lambda parameter: place.get(id(parameter), len(place)))
     clipped = learnt if recipe.clip_norm and not world.zero_stage else []
 
     def prepare() -> None:
@@ -311,18 +322,24 @@ def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> No
 
 @contextmanager
 def _deepspeed_engine(
-    model: nn.Module, groups: Sequence[Mapping[str, Any]], recipe: Recipe, seed: int, world: World
+    model: nn.Module,
+    groups: Sequence[Mapping[str, Any]],
+    recipe: Recipe,
+    seed: int,
+    world: World,
+    graphs: AsGraphs | None,
 ) -> Iterator[DeepSpeedEngine]:
     """Yield a DeepSpeed engine around the model and its optimizer, in a process without traces of earlier runs."""
     from trainers.engine import deep_speed  # its import takes seconds, and only training needs it
 
     reset_process(seed, world)
     join_process_group(world)
+    merged = [dict(group) for group in groups] if world.zero_stage else merge_groups(groups)
     with reporting_state_shortage(world.seat):
         model.to(world.device)
+        held = graphs.flattened(merged) if graphs else merged
     # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
-    merged = [dict(group) for group in groups] if world.zero_stage else merge_groups(groups)
-    optimizer = torch.optim.AdamW(merged, betas=(0.9, 0.999), eps=1e-8, fused=True)
+    optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
     linear_decay = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or linear_decay)
     with deep_speed.engine_of(model, optimizer, scheduler, recipe.clip_norm, world) as engine, keeping_memory():

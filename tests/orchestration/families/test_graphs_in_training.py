@@ -5,8 +5,9 @@ The graphs are those of `tests.no_card`; on a card the contract runs with real o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.orchestration.families.test_contract import made
 from tests.scored_texts import rated
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
-from trainers.engine.world import World
+from trainers.engine.world import Stopped, World
 
 MIXED = {"hard_negatives": True, "layers": 2}
 CASES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {  # case of the contract, its settings, passes of a step
@@ -49,13 +50,28 @@ def test_a_training_by_graphs_is_the_one_without(
         usual = losses(run)
         assert not ran
         with monkeypatch.context() as on_card:
-            put_graphs(on_card)
-            on_card.setattr(World, "on_card", property(lambda self: True))
+            put_on_card(on_card)
             as_graphs = losses(run)
     assert len(ran) == passes * len(usual)
     assert as_graphs != usual
     assert as_graphs == pytest.approx(usual, rel=0.02)
 
 
-def losses(run: Run, execute: Callable[..., Any] = execute) -> list[float]:
-    return [point.loss for point in outcome(execute(Job(runs=(run,)), world(precision="bf16"))).curve]
+def test_a_training_by_graphs_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, asked = Encoder.load, count()
+    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: rated(load(path, **told), 0.0)))
+    put_on_card(monkeypatch)
+    with made("cale", tmp_path) as small:
+        run = replace(small.run("plain"), tasks={})
+        with pytest.raises(Stopped):
+            losses(run, scratch=tmp_path / "scratch", checkpoint_every=1, stopping=lambda: next(asked) == 1)
+        assert losses(run, scratch=tmp_path / "scratch", checkpoint_every=1) == losses(run)
+
+
+def put_on_card(patch: pytest.MonkeyPatch) -> None:
+    put_graphs(patch)
+    patch.setattr(World, "on_card", property(lambda self: True))
+
+
+def losses(run: Run, **given: Any) -> list[float]:
+    return [point.loss for point in outcome(execute(Job(runs=(run,)), world(precision="bf16", **given))).curve]

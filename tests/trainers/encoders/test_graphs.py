@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from semray.testing import tiny_backbone
+from tests.as_graphs import as_graphs, clear, gradients_by_name
 from tests.no_card import put_graphs
 from tests.scored_texts import rated, score, texts_of
 from trainers.encoders import captured_pass, graphs
@@ -49,33 +50,28 @@ Encode = Callable[[Tokens], Tensor]
 Found = tuple[Tensor, dict[str, Tensor]]
 
 
-def gradients(encoder: Encoder, loss: Callable[[], Tensor]) -> Found:
-    encoder.zero_grad()
+def gradients(encoder: Encoder, loss: Callable[[Encode], Tensor], own: Graphs | None) -> Found:
+    clear(encoder, own)
     with torch.autocast("cpu", torch.bfloat16):
-        found = loss()
+        found = loss(encoder)
     found.backward()
-    return found.detach(), {
-        name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None
-    }
+    return found.detach(), gradients_by_name(encoder, own)
 
 
-def usual(encoder: Encoder, loss: Callable[[Encode], Tensor]) -> Found:
-    return gradients(encoder, lambda: loss(with_bf16_copies(encoder, encoder.bf16_copies("cuda:0"))))
-
-
-def usual_of(encoder: Encoder, loss: Callable[[Encode], Tensor]) -> Found:
-    """As `usual`, for an encoder that runs as graphs otherwise."""
+def usual(encoder: Encoder, loss: Callable[[Encode], Tensor], own: Graphs | None = None) -> Found:
+    """own: the graphs that the encoder runs as otherwise."""
     running, encoder.running = encoder.running, None
     try:
-        return usual(encoder, loss)
+        copies = encoder.bf16_copies("cuda:0")
+        return gradients(encoder, lambda encode: loss(with_bf16_copies(encode, copies)), own)
     finally:
         encoder.running = running
 
 
 def by_graphs(encoder: Encoder, *losses: Callable[[Encode], Tensor]) -> list[Found]:
     """Of each step."""
-    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
-        return [gradients(encoder, lambda loss=loss: loss(encoder)) for loss in losses]  # type: ignore[misc]
+    with as_graphs(encoder, "cuda:0") as own:
+        return [gradients(encoder, loss, own) for loss in losses]
 
 
 def alike(found: Found, expected: Found) -> None:
@@ -128,10 +124,9 @@ def test_of_many_shapes_those_used_last_are_kept(backbone: Path, monkeypatch: py
     few, some, many = (texts_of(encoder, count, seed=count) for count in (3, 40, 160))
     steps, captures = (few, some, few, many, few, some), (2, 4, 4, 6, 6, 8)  # `some` makes room for `many`
     losses = [lambda encode, tokens=tokens: score(encode(tokens)) for tokens in steps]
-    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
-    with own.joined(encoder):
+    with as_graphs(encoder, "cuda:0") as own:
         for loss, count in zip(losses, captures, strict=True):
-            alike(gradients(encoder, lambda loss=loss: loss(encoder)), usual_of(encoder, loss))  # type: ignore[misc]
+            alike(gradients(encoder, loss, own), usual(encoder, loss, own))
             assert len(made_anew) == count
             assert len(own._slots[0].graphs) <= 2
 
@@ -144,16 +139,15 @@ def test_what_a_step_leaves_is_added_to_by_the_next_where_nobody_took_it(backbon
     each = [
         by_graphs(encoder, lambda encode, tokens=tokens: score(encode(tokens)))[0][1] for tokens in (one, other)
     ]
-    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder):
-        gradients(encoder, lambda: score(encoder(one)))
+    with as_graphs(encoder, "cuda:0") as own:
+        gradients(encoder, lambda encode: score(encode(one)), own)
         with torch.autocast("cpu", torch.bfloat16):
             loss = score(encoder(other))
         loss.backward()
-    for name, parameter in encoder.named_parameters():
-        if name in each[0]:
-            assert parameter.grad is not None
-            apart = (parameter.grad - each[0][name] - each[1][name]).norm() / parameter.grad.norm()
-            assert apart < 1e-4, name
+        found = gradients_by_name(encoder, own)
+    for name in each[0]:
+        apart = (found[name] - each[0][name] - each[1][name]).norm() / found[name].norm()
+        assert apart < 1e-4, name
 
 
 def test_a_pass_without_dropout_is_another(backbone: Path) -> None:
@@ -163,7 +157,7 @@ def test_a_pass_without_dropout_is_another(backbone: Path) -> None:
         site.p = 0.0
     sites[0].p = 0.5
     tokens = texts_of(encoder, 7)
-    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder), torch.autocast("cpu", torch.bfloat16):
+    with as_graphs(encoder, "cuda:0"), torch.autocast("cpu", torch.bfloat16):
         dropped = encoder(tokens).detach()
         first, second = (encoder.eval()(tokens).detach() for _ in range(2))
     assert torch.equal(first, second)
@@ -173,7 +167,6 @@ def test_a_pass_without_dropout_is_another(backbone: Path) -> None:
 def test_where_there_is_no_room_idle_graphs_make_some(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = made(backbone)
     tries = iter([False, False, True, False, False])
-    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
 
     def captured(act: Any, pool: Any) -> Any:
         if next(tries):
@@ -182,9 +175,9 @@ def test_where_there_is_no_room_idle_graphs_make_some(backbone: Path, monkeypatc
 
     monkeypatch.setattr(captured_pass, "captured", captured)
     losses = [lambda encode, count=count: score(encode(texts_of(encoder, count))) for count in (3, 60)]
-    with own.joined(encoder), counting(encoder) as counted:
+    with as_graphs(encoder, "cuda:0") as own, counting(encoder) as counted:
         for loss in losses:
-            alike(gradients(encoder, lambda loss=loss: loss(encoder)), usual_of(encoder, loss))  # type: ignore[misc]
+            alike(gradients(encoder, loss, own), usual(encoder, loss, own))
         assert len(own._slots[0].graphs) == 1  # the first one made room
         counted()
 
@@ -213,9 +206,8 @@ def test_nothing_of_the_graphs_is_left_when_a_training_is_over(
     """Without waiting for Python to look for cycles."""
     monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act() or (lambda: None))
     encoder = made(backbone)
-    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
-    with own.joined(encoder):
-        gradients(encoder, lambda: score(encoder(texts_of(encoder, 5))))
+    with as_graphs(encoder, "cuda:0") as own:
+        gradients(encoder, lambda encode: score(encode(texts_of(encoder, 5))), own)
         kept = [weakref.ref(graph) for graph in own._slots[0].graphs.values()]
     encoder.zero_grad()
     assert kept
@@ -224,8 +216,7 @@ def test_nothing_of_the_graphs_is_left_when_a_training_is_over(
 
 def test_a_pass_without_a_way_back_leaves_its_place(backbone: Path) -> None:
     encoder = made(backbone)
-    own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
-    with own.joined(encoder), torch.autocast("cpu", torch.bfloat16):
+    with as_graphs(encoder, "cuda:0") as own, torch.autocast("cpu", torch.bfloat16):
         for seed in range(4):
             encoder(texts_of(encoder, 5, seed=seed)).detach()
         assert len(own._slots) == 1
@@ -249,7 +240,7 @@ def test_rates_of_dropout_are_those_of_the_pass(backbone: Path) -> None:
     encoder = made(backbone)
     tokens = texts_of(encoder, 7)
     sites = [site for site in encoder.modules() if isinstance(site, torch.nn.Dropout)]
-    with Graphs(encoder, encoder.bf16_copies("cuda:0")).joined(encoder), torch.autocast("cpu", torch.bfloat16):
+    with as_graphs(encoder, "cuda:0"), torch.autocast("cpu", torch.bfloat16):
         before = encoder(tokens).detach()
         sites[0].p = 0.5
         dropped = encoder(tokens).detach()
@@ -266,10 +257,9 @@ def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.
     with counting(encoder) as counted:
         usual(encoder, lambda encode: score(encode(tokens)))
         expected = counted()
-        own = Graphs(encoder, encoder.bf16_copies("cuda:0"))
-        with own.joined(encoder):
+        with as_graphs(encoder, "cuda:0") as own:
             for _ in range(2):
-                gradients(encoder, lambda: score(encoder(tokens)))
+                gradients(encoder, lambda encode: score(encode(tokens)), own)
                 assert counted() + own.flops() == pytest.approx(expected, rel=1e-6)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from semray.testing import tiny_backbone
+from tests.as_graphs import as_graphs, clear, gradients_by_name
 from tests.scored_texts import rated, score, texts_of
 from trainers.encoders import packing
 from trainers.encoders.dropout import Site
@@ -59,16 +60,17 @@ def encoder(backbone: Path) -> Iterator[Encoder]:
     reset_process(0, World())
 
 
-def gradients(encoder: Encoder, loss: Loss, *, precision: str = "bf16", seed: int = 0) -> Found:
-    encoder.zero_grad()
+def gradients(
+    encoder: Encoder, loss: Loss, own: Graphs | None = None, *, precision: str = "bf16", seed: int = 0
+) -> Found:
+    """own: the graphs that the encoder runs as."""
+    clear(encoder, own)
     torch.manual_seed(seed)
-    copies = encoder.bf16_copies(str(DEVICE)) if precision == "bf16" and encoder.running is None else []
+    copies = encoder.bf16_copies(str(DEVICE)) if precision == "bf16" and own is None else []
     with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
         found = loss(with_bf16_copies(encoder, copies))
     found.backward()
-    return found.detach(), {
-        name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None
-    }
+    return found.detach(), gradients_by_name(encoder, own)
 
 
 def apart(found: Found, expected: Found) -> float:
@@ -105,9 +107,9 @@ def test_graphs_give_what_their_kernels_give_one_by_one(encoder: Encoder, longes
 
     exact = gradients(encoder, loss, precision="fp32")
     usual = apart(gradients(encoder, loss), exact)
-    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
+    with as_graphs(encoder, str(DEVICE)) as own:
         for _ in range(3):
-            assert 0 < apart(gradients(encoder, loss), exact) < 1.2 * usual < 0.1
+            assert 0 < apart(gradients(encoder, loss, own), exact) < 1.2 * usual < 0.1
 
 
 @with_kernels
@@ -120,15 +122,12 @@ def test_graphs_give_one_seed_the_same_bits_and_another_seed_others(encoder: Enc
     def loss(encode: Callable[..., Tensor]) -> Tensor:
         return score(encode(one))
 
-    def joined() -> Graphs:
-        return Graphs(encoder, encoder.bf16_copies(str(DEVICE)))
-
-    with joined().joined(encoder):
-        first, again = gradients(encoder, loss), gradients(encoder, loss)
-        assert apart(gradients(encoder, loss, seed=1), first) > 0.01
-    with joined().joined(encoder):
-        gradients(encoder, lambda encode: score(encode(other)) + score(encode(one)))
-        later = gradients(encoder, loss)
+    with as_graphs(encoder, str(DEVICE)) as own:
+        first, again = gradients(encoder, loss, own), gradients(encoder, loss, own)
+        assert apart(gradients(encoder, loss, own, seed=1), first) > 0.01
+    with as_graphs(encoder, str(DEVICE)) as own:
+        gradients(encoder, lambda encode: score(encode(other)) + score(encode(one)), own)
+        later = gradients(encoder, loss, own)
     for found in (again, later):
         assert torch.equal(found[0], first[0])
         assert all(torch.equal(gradient, first[1][name]) for name, gradient in found[1].items())
@@ -138,10 +137,10 @@ def test_graphs_give_one_seed_the_same_bits_and_another_seed_others(encoder: Enc
 def test_dropout_keeps_its_share_in_graphs(encoder: Encoder) -> None:
     """A step's noise has no bias: over many seeds the mean is near what no dropout gives."""
     tokens = texts_of(encoder, 16)
-    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
-        plain = gradients(rated(encoder, 0.0), lambda encode: encode(tokens)[:, 0].sum())[0]
+    with as_graphs(encoder, str(DEVICE)) as own:
+        plain = gradients(rated(encoder, 0.0), lambda encode: encode(tokens)[:, 0].sum(), own)[0]
         drawn = [
-            gradients(rated(encoder, RATE), lambda encode: encode(tokens)[:, 0].sum(), seed=seed)[0]
+            gradients(rated(encoder, RATE), lambda encode: encode(tokens)[:, 0].sum(), own, seed=seed)[0]
             for seed in range(40)
         ]
     each = torch.stack(drawn)
@@ -178,8 +177,8 @@ def test_sixty_four_bits_of_a_seed_reach_a_graph(encoder: Encoder) -> None:
     tokens = texts_of(rated(encoder, 0.0), 8)
     for layer in encoder.backbone.encoder.layer:
         layer.attention.self.dropout.p = RATE
-    with Graphs(encoder, encoder.bf16_copies(str(DEVICE))).joined(encoder):
+    with as_graphs(encoder, str(DEVICE)) as own:
         low, high = (
-            gradients(encoder, lambda encode: score(encode(tokens)), seed=seed)[0] for seed in (5, 5 + 2**40)
+            gradients(encoder, lambda encode: score(encode(tokens)), own, seed=seed)[0] for seed in (5, 5 + 2**40)
         )
     assert low != high
