@@ -1,7 +1,8 @@
 """Many parameters in the memory of one, which an optimiser holds in their stead.
 
-A processor spends time on each tensor of a list that it asks a card to clip or to update: with the 199 parameters
-of BERT-base more than a fifth of a step of 64 sentences. Elements are updated as they would be one by one.
+A processor spends time on each tensor of a list that it asks a card to clip or to update, several times as much
+for the 197 of BERT-base as for few large ones (`benchmarks/gpu.py`, section `update`). Each element is updated as
+it would be in a tensor of its own.
 """
 
 from __future__ import annotations
