@@ -9,14 +9,19 @@ from torch import Tensor
 
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
+from trainers.engine.flat_groups import FlatGroups
 
 
 @contextmanager
 def as_graphs(encoder: Encoder, device: str) -> Iterator[Graphs]:
-    own = Graphs(encoder, encoder.bf16_copies(device))
+    own, flat = Graphs(encoder, encoder.bf16_copies(device)), FlatGroups([{"params": list(encoder.parameters())}])
     with own.joined(encoder):
-        own.flattened([{"params": [one for one in encoder.parameters() if one.requires_grad]}])
-        yield own
+        flat.join(own.parameters)
+        own.take(flat.flats)
+        try:
+            yield own
+        finally:
+            flat.separate()
 
 
 def clear(encoder: Encoder, own: Graphs | None) -> None:

@@ -168,7 +168,9 @@ class _Engine:
 
 
 @contextmanager
-def _engine(model: nn.Module, groups: Any, recipe: loop.Recipe, seed: int, world: World) -> Iterator[_Engine]:
+def _engine(
+    model: nn.Module, groups: Any, recipe: loop.Recipe, seed: int, world: World, graphs: None
+) -> Iterator[_Engine]:
     reset_process(seed, world)
     model.to(world.device)
     optimizer = torch.optim.AdamW([dict(group) for group in groups], fused=True)

@@ -12,11 +12,11 @@ import torch
 from card.bench import Bench, Figure
 from semray.testing import tiny_backbone
 from trainers.encoders.encoder import load_backbone
-from trainers.engine.flat_parameters import flattened
+from trainers.engine.flat_groups import FlatGroups
 from trainers.engine.optimisation import clip, merge_groups, parameter_groups
 
 TIMES = 40
-LAYERS, WIDTH, HEADS = 12, 32, 4  # as many parameters as BERT-base, so narrow that the asking takes the time
+LAYERS, WIDTH, HEADS = 12, 32, 4  # as many tensors as BERT-base, so narrow that the asking takes the time
 
 
 def update(bench: Bench) -> Iterator[Figure]:
@@ -25,12 +25,14 @@ def update(bench: Bench) -> Iterator[Figure]:
     spent = {}
     for flat in (False, True):
         body = load_backbone(folder)[0].to(bench.device)
-        groups = merge_groups(parameter_groups(body, depth=LAYERS, learning_rate=1e-5, weight_decay=0.01))
+        groups = FlatGroups(
+            merge_groups(parameter_groups(body, depth=LAYERS, learning_rate=1e-5, weight_decay=0.01))
+        )
         if flat:
             words = body.get_input_embeddings().weight
-            groups, _ = flattened(groups, [one for one in body.parameters() if one is not words])
-        count = sum(len(group["params"]) for group in groups)
-        spent[flat] = milliseconds(bench, groups)
+            groups.join(one for one in body.parameters() if one is not words)
+        count = sum(len(group["params"]) for group in groups.held)
+        spent[flat] = milliseconds(bench, groups.held)
         beside = f"{spent[False] / spent[True]:.1f} x as fast" if flat else ""
         yield Figure(f"clipping and AdamW, {count} tensors", spent[flat], "ms of a processor", beside)
 

@@ -51,13 +51,13 @@ class Weights:
     @staticmethod
     def of(body: Any, copies: Sequence[Bf16Copy], flats: Sequence[FlatParameters]) -> Weights:
         each = [torch.cat([weight.detach() for weight in copy.weights]) for copy in copies]
-        inside = {id(parameter) for flat in flats for parameter in flat.parts}
-        held = {id(weight) for copy in copies for weight in copy.weights}
+        copied = {id(weight) for copy in copies for weight in copy.weights}
+        without = {id(parameter) for flat in flats for parameter in flat.parts} - copied
         others = [
             Bf16Copy(module, name, [one])
             for module in body.modules()
             for name, one in module._parameters.items()
-            if id(one) in inside - held
+            if id(one) in without
         ]
         return Weights(
             [*copies, *others],
@@ -98,8 +98,9 @@ class Weights:
 class PassSlot:
     """Room for one pass between its forward and its backward; a step with several passes has several.
 
-    Its graphs share memory, as no two of them are in use at a time. flat, gradients: of each flat, and of each
-    parameter within it. user: returns the pass that is on its way, None if there is none.
+    Its graphs share memory, as no two of them are in use at a time. flat: the gradients of each of weights.flats;
+    gradients: of each of weights.parameters, within them. user: returns the pass that is on its way, None if there
+    is none.
     """
 
     weights: Weights
@@ -115,6 +116,7 @@ class PassSlot:
             for flat, gradient in zip(flats, self.flat, strict=True)
             for part, view in zip(flat.parts, flat.views(gradient), strict=True)
         }
+        assert len(views) == len(self.weights.parameters), "a parameter stands in two places, or in none"
         self.gradients = [views[id(parameter)] for parameter in self.weights.parameters]
 
     @property
@@ -134,8 +136,7 @@ class PassSlot:
     def keep_earlier(self) -> None:
         """Copy gradients that an earlier pass of the same step has left here, before they are written anew."""
         for flat, gradient in zip(self.weights.flats, self.flat, strict=True):
-            if flat.whole.grad is gradient:
-                flat.whole.grad = gradient.clone()
+            flat.keep(gradient)
 
 
 class Graph:

@@ -25,7 +25,7 @@ from trainers.encoders.flash import attends
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import flops_of
 from trainers.engine.bf16_copies import Bf16Copy, trained
-from trainers.engine.flat_parameters import flattened
+from trainers.engine.flat_parameters import FlatParameters
 from trainers.engine.meter import counting
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Graphs:
         self._encoder = encoder
         self._copies = trained(copies)
         self._sites = [site for site in self._body.modules() if isinstance(site, nn.Dropout)]
-        self._weights: Weights | None = None  # once they are where they train
+        self._weights: Weights | None = None  # made by `take`
         self._slots: list[PassSlot] = []
         self._flops = 0.0
 
@@ -80,21 +80,17 @@ class Graphs:
             for slot in self._slots:
                 slot.clear()
             self._slots.clear()
-            if self._weights is not None:
-                for flat in self._weights.flats:
-                    flat.separate()
             self._weights = None
 
-    def flattened(self, groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """An optimiser's groups in which few tensors stand for all parameters that graphs give gradients to.
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Those that graphs give gradients to; words are looked up outside of them."""
+        words = self._body.get_input_embeddings().weight
+        return [one for one in self._body.parameters() if one.requires_grad and one is not words]
 
-        To be called before the first pass, with the encoder on its device.
-        """
-        words = self._body.get_input_embeddings().weight  # looked up outside of a pass
-        inside = [one for one in self._body.parameters() if one.requires_grad and one is not words]
-        joined, flats = flattened(groups, inside)
+    def take(self, flats: Sequence[FlatParameters]) -> None:
+        """Give gradients to these, of all `parameters`. To be called before the first pass, on its device."""
         self._weights = Weights.of(self._body, self._copies, flats)
-        return joined
 
     def flops(self) -> float:
         """Operations of the passes since the last call, less what hooks have counted of captures."""
@@ -111,7 +107,7 @@ class Graphs:
         texts: PackedTexts,
     ) -> Any:
         """Return what the backbone would for a pass (1, M, E)."""
-        assert self._weights is not None, "no pass before `flattened`"
+        assert self._weights is not None, "no pass before `take`"
         layers = self._body.encoder.layer
         self._flops += flops_of(layers[0], inputs_embeds.shape[1], layout) * len(layers)
         rates = tuple(site.p if site.training else 0.0 for site in self._sites)

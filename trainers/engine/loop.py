@@ -22,6 +22,8 @@ from torch import Tensor, nn
 
 from trainers.engine.ahead import Ahead
 from trainers.engine.bf16_copies import Bf16Copy, with_bf16_copies
+from trainers.engine.flat_groups import FlatGroups
+from trainers.engine.flat_parameters import FlatParameters
 from trainers.engine.memory import keeping_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
@@ -54,10 +56,14 @@ class Beside(Protocol):
 
 
 class AsGraphs(Beside, Protocol):
-    """Runs an encoder's passes as CUDA graphs, and gives the gradients of its parameters together."""
+    """Runs an encoder's passes as CUDA graphs."""
 
-    def flattened(self, groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The optimiser's groups, with few tensors for those parameters. Called before the first pass."""
+    @property
+    def parameters(self) -> Sequence[nn.Parameter]:
+        """Those whose gradients it computes."""
+
+    def take(self, flats: Sequence[FlatParameters]) -> None:
+        """Give the gradients of all `parameters` to these, in which they are now. Called before the first pass."""
 
 
 B = TypeVar("B", bound=StepBatch)
@@ -113,7 +119,8 @@ def fit(
     micro: how many texts the model encodes at a time; None for a model that cannot divide a batch. With "auto" a
     step that runs out of memory makes it smaller, and from then on the curve has the figure "micro_batch".
     bf16_copies: weights that only autocast reads; their bfloat16 copies are then made all at once.
-    graphs: run the passes of the model's encoder, and make copies of their own (`trainers.encoders.graphs`).
+    graphs: run the passes of the model's encoder, and make copies of their own (`trainers.encoders.graphs`). Until
+    this returns their parameters are parts of few tensors, and have no gradients of their own.
 
     With world.scratch and world.checkpoint_every the run leaves checkpoints there and continues from the newest.
     Raises OutOfMemory; Diverged after the first step whose loss is not finite; Stopped when world.stopping()
@@ -230,7 +237,8 @@ def _gradients_for_optimizer(
     """
     on_cpu = not world.on_card
     tables = RowGradients(model.modules() if on_cpu and world.size == 1 and not world.zero_stage else ())
-    # in the model's order, which the last digits of a norm depend on
+    # the optimiser's alone, as policies beside the model have another; in the model's order, on which the last
+    # digits of a norm depend
     place = {id(parameter): at for at, parameter in enumerate(model.parameters())}
     learnt = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     learnt.sort(key=lambda parameter: place.get(id(parameter), len(place)))
@@ -280,7 +288,7 @@ class _Figures:
 def _gradients(
     engine: DeepSpeedEngine, loss: Callable[[Encode, B], Mapping[str, Tensor]], batch: B, world: World
 ) -> _Figures:
-    """Run loss and backward pass of a step, which leaves gradients in `parameter.grad`; return its figures."""
+    """Run loss and backward pass of a step, which leaves the optimiser its gradients; return its figures."""
     terms = loss(engine, batch)
     if wrong := _wrong_in(terms):
         raise TrainerError(
@@ -334,13 +342,22 @@ def _deepspeed_engine(
 
     reset_process(seed, world)
     join_process_group(world)
-    merged = [dict(group) for group in groups] if world.zero_stage else merge_groups(groups)
-    with reporting_state_shortage(world.seat):
-        model.to(world.device)
-        held = graphs.flattened(merged) if graphs else merged
-    # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
-    optimizer = torch.optim.AdamW(held, betas=(0.9, 0.999), eps=1e-8, fused=True)
-    linear_decay = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or linear_decay)
-    with deep_speed.engine_of(model, optimizer, scheduler, recipe.clip_norm, world) as engine, keeping_memory():
-        yield engine
+    flat = FlatGroups([dict(group) for group in groups] if world.zero_stage else merge_groups(groups))
+    try:
+        with reporting_state_shortage(world.seat):
+            model.to(world.device)
+            if graphs:
+                flat.join(graphs.parameters)
+                graphs.take(flat.flats)
+        # A client optimizer and scheduler: DeepSpeed's own would overwrite the rates of the groups.
+        optimizer = torch.optim.AdamW(flat.held, betas=(0.9, 0.999), eps=1e-8, fused=True)
+        flat.record_apart(optimizer)
+        linear_decay = partial(schedule, steps=recipe.steps, warmup=recipe.warmup)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, recipe.shape or linear_decay)
+        with (
+            deep_speed.engine_of(model, optimizer, scheduler, recipe.clip_norm, world) as engine,
+            keeping_memory(),
+        ):
+            yield engine
+    finally:
+        flat.separate()

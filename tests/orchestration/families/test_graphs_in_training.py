@@ -22,6 +22,7 @@ from tests.orchestration.families.test_contract import made
 from tests.scored_texts import rated
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
+from trainers.engine.flat_groups import FlatGroups
 from trainers.engine.world import Stopped, World
 
 MIXED = {"hard_negatives": True, "layers": 2}
@@ -36,13 +37,18 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {  # case of the contr
 }
 
 
+@pytest.fixture(autouse=True)
+def _without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Encoder.load
+    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: rated(load(path, **told), 0.0)))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_training_by_graphs_is_the_one_without(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, settings, passes = CASES[name]
-    load, ran, asked = Encoder.load, list[None](), Graphs.__call__
-    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: rated(load(path, **told), 0.0)))
+    ran, asked = list[None](), Graphs.__call__
     monkeypatch.setattr(Graphs, "__call__", lambda self, **told: ran.append(None) or asked(self, **told))
     with made(case, tmp_path) as small:
         run = small.run("plain")
@@ -57,19 +63,39 @@ def test_a_training_by_graphs_is_the_one_without(
     assert as_graphs == pytest.approx(usual, rel=0.02)
 
 
-def test_a_training_by_graphs_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load, asked = Encoder.load, count()
-    monkeypatch.setattr(Encoder, "load", staticmethod(lambda path, **told: rated(load(path, **told), 0.0)))
-    put_on_card(monkeypatch)
+@pytest.mark.parametrize(("before", "after"), [(True, True), (True, False), (False, True)])
+def test_a_training_goes_on_as_graphs_and_without(
+    before: bool, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one precision, by one id: a checkpoint may be taken to another device."""
+    asked, scratch = count(), {"scratch": tmp_path / "scratch", "checkpoint_every": 1}
     with made("cale", tmp_path) as small:
         run = replace(small.run("plain"), tasks={})
-        with pytest.raises(Stopped):
-            losses(run, scratch=tmp_path / "scratch", checkpoint_every=1, stopping=lambda: next(asked) == 1)
-        assert losses(run, scratch=tmp_path / "scratch", checkpoint_every=1) == losses(run)
+        with monkeypatch.context() as here:
+            put_on_card(here, before)
+            with pytest.raises(Stopped):
+                losses(run, **scratch, stopping=lambda: next(asked) == 1)
+        put_on_card(monkeypatch, after)
+        resumed, whole = losses(run, **scratch), losses(run)
+    assert len(resumed) == len(whole) > 2
+    assert resumed == (whole if before == after else pytest.approx(whole, rel=0.02))
 
 
-def put_on_card(patch: pytest.MonkeyPatch) -> None:
-    put_graphs(patch)
+def test_what_parameters_shared_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although DeepSpeed's hooks on the model keep its engine, and with it an optimiser."""
+    put_on_card(monkeypatch)
+    each, join = list[FlatGroups](), FlatGroups.join
+    monkeypatch.setattr(FlatGroups, "join", lambda self, given: each.append(self) or join(self, given))
+    with made("cale", tmp_path) as small:
+        losses(replace(small.run("plain"), tasks={}))
+    (found,) = each
+    assert len(found.flats) > 1
+    assert all(flat.whole.numel() == 0 and flat.whole.grad is None for flat in found.flats)
+
+
+def put_on_card(patch: pytest.MonkeyPatch, as_graphs: bool = True) -> None:
+    if as_graphs:
+        put_graphs(patch)
     patch.setattr(World, "on_card", property(lambda self: True))
 
 

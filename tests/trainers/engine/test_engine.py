@@ -559,7 +559,7 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path):
     (states,) = (tmp_path / "step-4").glob("*model_states.pt")
     content = torch.load(states, weights_only=False)
     torch.save({**content, "curve": _Trap(tmp_path / "sprung")}, states)
-    digests = tmp_path / "step-4" / "digests_5.json"
+    digests = tmp_path / "step-4" / "digests_4.json"
     own = hashlib.sha256(states.read_bytes()).hexdigest()
     digests.write_text(json.dumps({**json.loads(digests.read_text()), states.name: own}))
     with pytest.raises(pickle.UnpicklingError):
@@ -583,7 +583,7 @@ def test_a_checkpoint_that_is_not_as_it_was_written_is_not_opened(tmp_path: Path
         case "added":
             (tmp_path / "step-4" / "extra.pt").write_bytes(content)
         case "unsealed":
-            (tmp_path / "step-4" / "digests_5.json").unlink()
+            (tmp_path / "step-4" / "digests_4.json").unlink()
     seen: list[Progress] = []
     again, _ = trained(world=World(scratch=tmp_path, checkpoint_every=4, report=seen.append))
     assert seen[0].step == 1
