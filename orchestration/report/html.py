@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,8 @@ from orchestration.study.names import printable
 from orchestration.study.run import is_encoder, of_seed
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from orchestration.report.drawing import Picture
     from orchestration.verdicts.findings import Finding, Findings, ItemDelta, TakenFor
 
@@ -68,6 +70,12 @@ class Trouble(NamedTuple):
 
 def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str, str] | None = None) -> str:
     """The whole page. pictures: from `plots.every`. links: run id -> its page in MLflow, if known."""
+    own = {"hover": Hover(), "named": partial(named, links=_places(findings))}
+    return _template().render(**own, **_context(findings, pictures, links or {}))
+
+
+@cache  # compiled, as that takes longer than a page
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
@@ -81,9 +89,8 @@ def html(findings: Findings, pictures: Mapping[str, Picture], links: Mapping[str
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(script=script, script_digest=digest)
     environment.globals.update(glossary=GLOSSARY)
-    environment.filters.update(p=p_text, known=known, figure=_figure, score=_score, hover=Hover())
-    environment.filters["named"] = partial(named, links=_places(findings))
-    return environment.get_template("report.html.j2").render(_context(findings, pictures, links or {}))
+    environment.filters.update(p=p_text, known=known, figure=_figure, score=_score)
+    return environment.get_template("report.html.j2")
 
 
 def _shown(value: Any) -> Any:
