@@ -467,7 +467,11 @@ def test_items_are_read_by_their_texts(findings: Findings) -> None:
     assert "most on pot: a &lt;deep&gt; container" in page
 
 
-def test_a_term_is_explained_where_it_first_stands(page: str) -> None:
+def test_a_term_is_explained_where_it_first_stands(page: str, findings: Findings) -> None:
+    """In each page anew, the text of the page itself included."""
+    for own in (page, html(findings, {})):
+        assert own.count("<abbr") == len(set(re.findall('<abbr title="([^"]*)"', own))) > 1
+        assert re.search("<abbr[^>]*>ledger</abbr>", own)
     assert page.count('<abbr title="both arms run with the same seed') == 1
     assert page.index("<abbr") < page.index("paired seeds</abbr>") < page.index('id="answer"')
     said = Hover()
