@@ -11,9 +11,10 @@ import torch
 
 from card.bench import Bench, Figure
 from semray.testing import tiny_backbone
-from trainers.encoders.encoder import load_backbone
+from trainers.encoders.encoder import Encoder
+from trainers.encoders.graphs import Graphs
 from trainers.engine.flat_groups import FlatGroups
-from trainers.engine.optimisation import clip, merge_groups, parameter_groups
+from trainers.engine.optimisation import clip, merge_groups, parameter_groups, parameters_of
 
 TIMES = 40
 LAYERS, WIDTH, HEADS = 12, 32, 4  # as many tensors as BERT-base, so narrow that the asking takes the time
@@ -24,22 +25,25 @@ def update(bench: Bench) -> Iterator[Figure]:
     folder = tiny_backbone(bench.folder / "narrow", layers=LAYERS, width=WIDTH, heads=HEADS)
     spent = {}
     for flat in (False, True):
-        body = load_backbone(folder)[0].to(bench.device)
+        encoder = Encoder.load(folder).to(bench.device)
         groups = FlatGroups(
-            merge_groups(parameter_groups(body, depth=LAYERS, learning_rate=1e-5, weight_decay=0.01))
+            merge_groups(parameter_groups(encoder, depth=LAYERS, learning_rate=1e-5, weight_decay=0.01))
         )
         if flat:
-            words = body.get_input_embeddings().weight
-            groups.join(one for one in body.parameters() if one is not words)
-        count = sum(len(group["params"]) for group in groups.held)
+            groups.join(Graphs(encoder, ()).parameters)
         spent[flat] = milliseconds(bench, groups.held)
         beside = f"{spent[False] / spent[True]:.1f} x as fast" if flat else ""
-        yield Figure(f"clipping and AdamW, {count} tensors", spent[flat], "ms of a processor", beside)
+        yield Figure(
+            f"clipping and AdamW, {len(parameters_of(groups.held))} tensors",
+            spent[flat],
+            "ms of a processor",
+            beside,
+        )
 
 
 def milliseconds(bench: Bench, groups: list[dict[str, Any]]) -> float:
     """Of one update, the median, without what the device does after."""
-    held = [one for group in groups for one in group["params"]]
+    held = parameters_of(groups)
     for one in held:
         one.grad = torch.full_like(one, 1e-3)
     optimizer, spent = torch.optim.AdamW(groups, fused=True), []

@@ -173,9 +173,9 @@ class Graph:
         def backward() -> None:
             asked = [self.words, *weights.leaves]
             self.of_words, *found = torch.autograd.grad(self.states, asked, self.given)
-            reached = list(zip(slot.gradients, weights.by_parameter(found), strict=True))
+            each = list(zip(slot.gradients, weights.by_parameter(found), strict=True))
             for kind in (torch.bfloat16, torch.float32):  # of several at once torch copies one by one
-                alike = [(to, one) for to, one in reached if one.dtype == kind]
+                alike = [(to, one) for to, one in each if one.dtype == kind]
                 copy_all([to for to, _ in alike], [one for _, one in alike])
 
         with aside(device):  # libraries set themselves up when first called, which cannot be captured

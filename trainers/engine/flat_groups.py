@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from trainers.engine.flat_parameters import FlatParameters
+from trainers.engine.optimisation import parameters_of
 
 STEP = "step"  # what AdamW keeps of a parameter as one number; all else has the parameter's shape
 
@@ -73,8 +74,8 @@ def _by_parameter(
     recorded: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> dict[int, dict[str, Tensor]]:
     """A recorded optimiser's state by the id of each parameter of its groups."""
-    held = (parameter for group in groups for parameter in group["params"])
-    return {id(one): recorded["state"][at] for at, one in enumerate(held) if at in recorded["state"]}
+    state = recorded["state"]
+    return {id(one): state[at] for at, one in enumerate(parameters_of(groups)) if at in state}
 
 
 def _numbered(
@@ -82,12 +83,11 @@ def _numbered(
 ) -> dict[str, Any]:
     """What an optimiser with these groups would have recorded of this state, by the id of each parameter."""
     number = count()
-    places = [[next(number) for _ in group["params"]] for group in groups]
-    held = (parameter for group in groups for parameter in group["params"])
     return {
         **recorded,
-        "state": {at: state[id(one)] for at, one in enumerate(held) if id(one) in state},
+        "state": {at: state[id(one)] for at, one in enumerate(parameters_of(groups)) if id(one) in state},
         "param_groups": [
-            {**group, "params": own} for group, own in zip(recorded["param_groups"], places, strict=True)
+            {**settings, "params": [next(number) for _ in group["params"]]}
+            for settings, group in zip(recorded["param_groups"], groups, strict=True)
         ],
     }

@@ -27,7 +27,7 @@ from trainers.engine.flat_parameters import FlatParameters
 from trainers.engine.memory import keeping_memory
 from trainers.engine.meter import counting
 from trainers.engine.micro_batches import MicroBatch, within_memory
-from trainers.engine.optimisation import clip, merge_groups, schedule
+from trainers.engine.optimisation import clip, merge_groups, parameters_of, schedule
 from trainers.engine.process import join_process_group, reset_process
 from trainers.engine.row_gradients import RowGradients
 from trainers.engine.shortage import reporting_state_shortage
@@ -240,8 +240,7 @@ def _gradients_for_optimizer(
     # the optimiser's alone, as policies beside the model have another; in the model's order, on which the last
     # digits of a norm depend
     place = {id(parameter): at for at, parameter in enumerate(model.parameters())}
-    learnt = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    learnt.sort(key=lambda parameter: place.get(id(parameter), len(place)))
+    learnt = sorted(parameters_of(optimizer.param_groups), key=lambda one: place.get(id(one), len(place)))
     clipped = learnt if recipe.clip_norm and not world.zero_stage else []
 
     def prepare() -> None:
@@ -319,7 +318,7 @@ def _wrong_in(terms: Any) -> str:
 
 
 def _assert_covered(model: nn.Module, groups: Sequence[Mapping[str, Any]]) -> None:
-    held = [id(parameter) for group in groups for parameter in group["params"]]
+    held = [id(parameter) for parameter in parameters_of(groups)]
     trainable = {id(parameter): name for name, parameter in model.named_parameters() if parameter.requires_grad}
     missing = [name for key, name in trainable.items() if key not in set(held)]
     assert not missing, f"parameters in no optimizer group: {missing}"

@@ -67,6 +67,11 @@ def merge_groups(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"params": parameters, **dict(kind)} for kind, parameters in kinds.items()]
 
 
+def parameters_of(groups: Iterable[Mapping[str, Any]]) -> list[nn.Parameter]:
+    """All parameters of an optimiser's groups, in its order."""
+    return [parameter for group in groups for parameter in group["params"]]
+
+
 def schedule(step: int, *, steps: int, warmup: int) -> float:
     """Factor on the base rate at a step counted from 0: linear up over `warmup` steps, then linear down to 0.
 
