@@ -137,6 +137,25 @@ def test_keep_mask_against_its_definition(ids: list[list[int]]):
     assert keep_mask([np.array(row, np.int32) for row in ids]).tolist() == expected
 
 
+@given(vectors, vectors)
+def test_on_a_card_rows_of_length_1_and_their_gradient_are_torchs_own(rows: np.ndarray, gradient: np.ndarray):
+    found, expected = (torch.from_numpy(rows.copy()).requires_grad_() for _ in range(2))
+    ours, torchs = losses._Unit.apply(found), torch.nn.functional.normalize(expected, dim=-1)
+    assert torch.equal(ours, torchs)
+    for units in (ours, torchs):
+        units.backward(torch.from_numpy(gradient))
+    torch.testing.assert_close(found.grad, expected.grad, rtol=1e-9, atol=1e-9)
+
+
+def test_on_a_card_a_row_without_length_stays_one_and_has_a_gradient():
+    rows = torch.zeros(1, 3, requires_grad=True)
+    units = losses._Unit.apply(rows)
+    units.backward(torch.tensor([[1.0, -2.0, 0.0]]))
+    assert units.tolist() == [[0.0, 0.0, 0.0]]
+    assert rows.grad is not None
+    assert torch.equal(rows.grad, torch.tensor([[1.0, -2.0, 0.0]]) / losses.SHORTEST)
+
+
 def test_half_precision_rows_are_scored_in_float32():
     rows = torch.randn(4, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
     assert losses.info_nce(rows, rows, temperature=0.01).dtype == torch.float32
