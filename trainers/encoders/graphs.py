@@ -67,7 +67,7 @@ class Graphs:
         self._sites = [site for site in self._body.modules() if isinstance(site, nn.Dropout)]
         self._weights: Weights | None = None  # made by `take`
         self._slots: list[PassSlot] = []
-        self._flops = 0.0
+        self._flops, self._flops_of = 0.0, flops_of(self._body.encoder.layer)
 
     @contextmanager
     def joined(self, model: nn.Module) -> Iterator[None]:
@@ -108,8 +108,7 @@ class Graphs:
     ) -> Any:
         """Return what the backbone would for a pass (1, M, E)."""
         assert self._weights is not None, "no pass before `take`"
-        layers = self._body.encoder.layer
-        self._flops += flops_of(layers[0], inputs_embeds.shape[1], layout) * len(layers)
+        self._flops += self._flops_of(inputs_embeds.shape[1], layout)
         rates = tuple(site.p if site.training else 0.0 for site in self._sites)
         shape = _shape(inputs_embeds.shape[1], len(texts.begins) - 1, texts.longest, output_hidden_states, rates)
         slot = next((slot for slot in self._slots if slot.free), None)

@@ -121,7 +121,7 @@ class Member:
         encoder = next(module for module in model.modules() if isinstance(module, Encoder))
         if not encoder.packed:
             raise ValueError(refusal(encoder.backbone.config.model_type))
-        encoder.running = partial(self._run, encoder.backbone)
+        encoder.running = partial(self._run, encoder.backbone, flops_of(encoder.backbone.encoder.layer))
         try:
             yield
         finally:
@@ -146,6 +146,7 @@ class Member:
     def _run(
         self,
         backbone: Any,
+        flops: Callable[[int, Sequence[Rectangle]], float],
         *,
         inputs_embeds: Tensor,
         position_ids: Tensor,
@@ -159,7 +160,7 @@ class Member:
             states = backbone.embeddings_project(states)
         leaf, layers = states.detach().requires_grad_(), backbone.encoder.layer
         self._embedded.append((states, leaf))
-        self._flops += flops_of(layers[0], leaf.shape[1], layout) * len(layers)
+        self._flops += flops(leaf.shape[1], layout)
         noise = [drawn_noise(layer, leaf, layout) for layer in layers]
         given = self._ask(_Pass(layers, leaf[0], layout, noise, output_hidden_states))
         every = (leaf, *given) if output_hidden_states else None

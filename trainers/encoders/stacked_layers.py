@@ -58,12 +58,20 @@ def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
     return F.dropout(torch.ones_like(noise), site.p).ne(0).float().mul_(made_up_for(site.p))
 
 
-def flops_of(layer: Any, tokens: int, layout: Sequence[Rectangle]) -> float:
-    """Floating-point operations of one layer over `tokens` tokens, forward and backward."""
-    linear = [module for module in layer.modules() if isinstance(module, nn.Linear)]
+def flops_of(layers: Sequence[Any]) -> Callable[[int, Sequence[Rectangle]], float]:
+    """A function from a pass' tokens and rectangles to its operations in these layers, which are all alike.
+
+    Floating-point operations, forward and backward. Modules are searched once, not for each pass.
+    """
+    linear = [module for module in layers[0].modules() if isinstance(module, nn.Linear)]
     products = sum(each.in_features * each.out_features * (2 + each.weight.requires_grad) for each in linear)
-    cells = sum(texts * longest**2 for texts, longest in (area.mask.shape for area in layout))
-    return 2.0 * tokens * products + 2.0 * cells * layer.attention.self.all_head_size * 6
+    width = layers[0].attention.self.all_head_size
+
+    def flops(tokens: int, layout: Sequence[Rectangle]) -> float:
+        cells = sum(texts * longest**2 for texts, longest in (area.mask.shape for area in layout))
+        return len(layers) * (2.0 * tokens * products + 2.0 * cells * width * 6)
+
+    return flops
 
 
 @dataclass(frozen=True, eq=False)
