@@ -201,7 +201,8 @@ def _leave_out_equals(
     def numbered(name: str) -> np.ndarray:
         return np.array([numbers.setdefault(text, len(numbers)) for text in held[name].take(places[name])])
 
-    anchors, seconds = numbered("anchor"), numbered("second")
+    anchors = numbered("anchor")
+    seconds = anchors if held["second"] is held["anchor"] else numbered("second")
     own = np.arange(mine.stop - mine.start), np.arange(mine.start, mine.stop)
     for side in (anchors, seconds):
         keep &= side[mine, None] != seconds[None, :]
