@@ -19,10 +19,10 @@ from trainers.engine.world import Precision
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT, EACH = 240, 100  # seconds of all tests and of one: what it waits for on a card may never come
 CONTRACT = "tests/orchestration/families/test_contract.py"
-ENCODERS = "tests/trainers/encoders"
+ON_CARD = ("encoders/test_on_card.py", "encoders/test_short_texts.py", "engine/test_transfers.py")
 # A stack draws other dropout than a run alone does in bf16 (docs/studies.md)
 HOLDS = {
-    "fp32": (CONTRACT, f"{ENCODERS}/test_on_card.py", f"{ENCODERS}/test_short_texts.py"),
+    "fp32": (CONTRACT, *(f"tests/trainers/{own}" for own in ON_CARD)),
     "bf16": (CONTRACT, "-k", "not stack_trains"),
 }
 

@@ -15,7 +15,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = "tests/orchestration/families/test_contract.py"
-ON_CARD = ("tests/trainers/encoders/test_on_card.py", "tests/orchestration/families/test_bf16_on_card.py")
+ON_CARD = (
+    "tests/trainers/encoders/test_on_card.py",
+    "tests/trainers/engine/test_transfers.py",
+    "tests/orchestration/families/test_bf16_on_card.py",
+)
 TRAINED = "same_bits and not command and not roberta"  # a script chooses its device itself
 STACKED = "stack_trains and concept"
 

@@ -185,16 +185,13 @@ def view_terms(
     negatives (N, D): this worker's, for modes that put negatives into the denominator; None for other modes.
     """
     from trainers.engine.gathering import gathered
-    from trainers.engine.transfers import moved
+    from trainers.engine.transfers import moved, moved_together
     from trainers.losses import info_nce_against, info_nce_directed, unified_info_nce
 
     terms: dict[str, Tensor] = {}
     for view, left, right in zip(batch.views, sides[::2], sides[1::2], strict=True):
-        nce: dict[str, Any] = {
-            "temperature": settings.temperature,
-            "keep": moved(view.keep, left.device),
-            "own": moved(view.own, left.device),
-        }
+        keep, own = moved_together([view.keep, view.own], left.device)
+        nce: dict[str, Any] = {"temperature": settings.temperature, "keep": keep, "own": own}
         hard = negatives if settings.hard_negatives and view.name == "t2d" else None
         if hard is not None and settings.hn_mode == "unified":
             owner = moved(batch.owner, left.device)

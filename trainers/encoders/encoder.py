@@ -27,7 +27,6 @@ from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
 from trainers.encoders.fused import fused_copies, put_fusing
 from trainers.encoders.layer_gate import LayerGate
-from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.quiet import quiet
 from trainers.encoders.readout_names import MIXTURES, Readout
 from trainers.encoders.tokens import (
@@ -42,7 +41,7 @@ from trainers.encoders.tokens import (
     tokenizer_in,
 )
 from trainers.engine.bf16_copies import Bf16Copy, bf16_copies
-from trainers.engine.transfers import moved
+from trainers.engine.transfers import moved, moved_together
 from trainers.engine.world import Precision
 from trainers.losses import unit
 
@@ -200,7 +199,7 @@ class Encoder(nn.Module):
         order = np.concatenate([own + begin for own, begin in zip(orders, begins, strict=False)])
         every = self.readout in MIXTURES
         parts = [self._read(layers, mask) for mask, layers in self._rectangles(*ordered, every=every)]
-        places, inverse = (moved(each, self.device) for each in (np.argsort(order), order))
+        places, inverse = moved_together([np.argsort(order), order], self.device)
         return packing.regathered(torch.cat(parts), places, inverse)
 
     @contextmanager
@@ -321,9 +320,9 @@ class Encoder(nn.Module):
         """
         tokens = Tokens.joined(several)
         words = self._words(tokens)
-        begins = np.cumsum([0, *(len(own.ids) for own in several)])
+        begins, slack = np.cumsum([0, *(len(own.ids) for own in several)]), slack_of(self.device)
         by_argument = [
-            [replace(group, places=group.places + begin) for group in groups(own, slack=slack_of(self.device))]
+            [replace(group, places=group.places + begin) for group in groups(own, slack=slack)]
             for own, begin in zip(several, begins, strict=False)
         ]
         every_group = [group for own in by_argument for group in own]
@@ -336,19 +335,20 @@ class Encoder(nn.Module):
     def _packed(
         self, words: Tensor, by_argument: Sequence[Sequence[Group]], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
-        begin, first, limit = 0, packing.first_position(self.backbone.config), pass_of(self.device)
+        device, first = self.device, packing.first_position(self.backbone.config)
+        begin, limit = 0, pass_of(device)
         if len(words) <= limit:
             by_argument = [[group for own in by_argument for group in own]]
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
         for part in (part for own in by_argument for part in passes(own, limit=limit)):
-            areas = [packing.Rectangle.of(group, begin, self.device) for group in part]
-            end = begin + sum(group.tokens for group in part)
+            positions, texts, areas = packing.laid_out(part, first, device)
+            end = begin + positions.shape[1]
             out = run(
                 inputs_embeds=words[None, begin:end],
-                position_ids=moved(packing.positions(part, first), self.device)[None],
+                position_ids=positions,
                 output_hidden_states=every,
                 layout=areas,
-                texts=PackedTexts.of(np.concatenate([group.mask.sum(1) for group in part]), self.device),
+                texts=texts,
             )
             parts = [layer.squeeze(0).split([len(area.cells) for area in areas]) for layer in _layers(out, every)]
             for area, layers in zip(areas, zip(*parts, strict=True), strict=True):

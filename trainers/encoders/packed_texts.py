@@ -24,5 +24,9 @@ class PackedTexts:
     @staticmethod
     def of(lengths: np.ndarray, device: torch.device) -> PackedTexts:
         """lengths (N,): tokens of each text."""
-        begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        return PackedTexts(moved(begins, device), int(lengths.max()))
+        return PackedTexts(moved(begins_of(lengths), device), int(lengths.max()))
+
+
+def begins_of(lengths: np.ndarray) -> np.ndarray:
+    """`PackedTexts.begins` of texts with these lengths. (N,) -> (N + 1,) int32."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

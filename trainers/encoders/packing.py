@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from trainers.encoders.cpu_products import attending, in_attention
 from trainers.encoders.dropout import Drop, dropped
 from trainers.encoders.flash import attends, attention_at_once
-from trainers.encoders.packed_texts import PackedTexts
+from trainers.encoders.packed_texts import PackedTexts, begins_of
 from trainers.encoders.tokens import Group
-from trainers.engine.transfers import moved
+from trainers.engine.transfers import moved_together
 
 ATTENTION = "semray_packed"
 # Architectures whose layers look at other tokens in attention only, through transformers' attention interface, and
@@ -50,11 +50,8 @@ class Rectangle:
     @staticmethod
     def of(group: Group, begin: int, device: torch.device) -> Rectangle:
         """The rectangle of a group in a pass whose first token is `begin`."""
-        return Rectangle(
-            moved(group.places.ravel() - begin, device),
-            moved(np.flatnonzero(group.mask), device),
-            moved(group.mask, device),
-        )
+        places, cells, mask = moved_together(_cells_of(group, begin), device)
+        return Rectangle(places, cells, mask)
 
     @property
     def full(self) -> bool:
@@ -83,9 +80,22 @@ def first_position(config: Any) -> int:
     return config.pad_token_id + 1 if config.model_type in FROM_PADDING else 0
 
 
-def positions(part: Sequence[Group], first: int) -> np.ndarray:
-    """Position of each token within its text, counted from `first`. -> (M,) int64."""
-    return first + np.concatenate([np.nonzero(group.mask)[1] for group in part])
+def laid_out(
+    part: Sequence[Group], first: int, device: torch.device
+) -> tuple[Tensor, PackedTexts, list[Rectangle]]:
+    """A pass, on its device in one copy: the position of each token within its text, counted from `first`, (1, M);
+    its texts; its rectangles."""
+    lengths, begin = np.concatenate([group.mask.sum(1) for group in part]), int(part[0].places.flat[0])
+    own = first + np.concatenate([np.nonzero(group.mask)[1] for group in part])
+    cells = [array for group in part for array in _cells_of(group, begin)]
+    positions, begins, *rest = moved_together([own, begins_of(lengths), *cells], device)
+    areas = [Rectangle(*three) for three in zip(rest[::3], rest[1::3], rest[2::3], strict=True)]
+    return positions[None], PackedTexts(begins, int(lengths.max())), areas
+
+
+def _cells_of(group: Group, begin: int) -> list[np.ndarray]:
+    """Of a group in a pass whose first token is `begin`: a rectangle's `places`, `cells` and `mask`."""
+    return [group.places.ravel() - begin, np.flatnonzero(group.mask), group.mask]
 
 
 def packed_attention(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    import numpy as np
+ALIGNED = 16  # bytes: where an array may begin among others, whatever it holds
 
 
 def moved(array: np.ndarray, device: torch.device) -> Tensor:
@@ -19,6 +20,23 @@ def moved(array: np.ndarray, device: torch.device) -> Tensor:
     """
     rows = torch.from_numpy(array)
     return rows if device.type == "cpu" else rows.pin_memory().to(device, non_blocking=True)
+
+
+def moved_together(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
+    """`moved` for several arrays. To a GPU they go in one copy, as each costs the processor more than a kernel."""
+    if device.type == "cpu" or len(arrays) == 1:
+        return [moved(array, device) for array in arrays]
+    begins = [0, *accumulate(-(-array.nbytes // ALIGNED) * ALIGNED for array in arrays)]
+    held = torch.empty(begins[-1], dtype=torch.uint8, pin_memory=True)
+    here = held.numpy()
+    for array, begin in zip(arrays, begins, strict=False):
+        here[begin : begin + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    there = held.to(device, non_blocking=True)
+    kinds = [torch.from_numpy(np.empty(0, array.dtype)).dtype for array in arrays]
+    return [
+        there[begin : begin + array.nbytes].view(kind).view(array.shape)
+        for array, kind, begin in zip(arrays, kinds, begins, strict=False)
+    ]
 
 
 class Arriving:

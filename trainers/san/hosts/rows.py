@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import Tensor
 
 from trainers.engine.gathering import gathered
-from trainers.engine.transfers import moved
+from trainers.engine.transfers import moved_together
 from trainers.losses import info_nce_directed
 from trainers.san.losses import hince
 
@@ -41,8 +41,8 @@ class Rows(NamedTuple):
 
 def contrast(rows: Rows, batch: SanBatch, settings: Settings) -> dict[str, Tensor]:
     """InfoNCE over second views, or HiNCE where there are negatives; each by its name."""
-    device = rows.anchor.device
-    own, keep = moved(batch.own, device), moved(batch.keep, device)
+    arrays = [batch.own, batch.keep, batch.keep_negatives]
+    own, keep, keep_negatives = moved_together(arrays, rows.anchor.device)
     if rows.all_negative is not None:
         loss = hince(
             rows.anchor,
@@ -53,7 +53,7 @@ def contrast(rows: Rows, batch: SanBatch, settings: Settings) -> dict[str, Tenso
             own_weight=settings.own_weight,
             hard=rows.all_contradiction,
             keep=keep,
-            keep_negatives=moved(batch.keep_negatives, device),
+            keep_negatives=keep_negatives,
             own=own,
         )
         return {"hince": loss}
