@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluators.tasks.figures import mean_of
 from orchestration.search import stopping
+from orchestration.search.asking import objective_name
 from orchestration.search.racing import chance_to_win
 from orchestration.search.requests import Report
 from orchestration.search.trials import Selection, Trial, best_of, with_score, with_stop
@@ -20,11 +21,6 @@ from orchestration.study.run import Run
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from search_spaces.space import Point
-
-
-def objective_name(index: int) -> str:
-    """The name of an objective in a report."""
-    return f"objective{index}"
 
 
 class Standings:

@@ -26,13 +26,14 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.stopper import Stopper
 
-from orchestration.search.standings import Standings, objective_name
+from orchestration.search.asking import ask_for_seeds, objective_name
 from search_spaces.space import Dimension, default_point, drawn, grid
 
 if TYPE_CHECKING:
     from optuna import Study as OptunaStudy
     from optuna.trial import FrozenTrial
 
+    from orchestration.search.standings import Standings
     from orchestration.search.trials import Selection
     from orchestration.study.blocks import Search
 
@@ -102,17 +103,6 @@ def tuner(board: Standings, exchange: Any, folder: str, at_a_time: int) -> tune.
             failure_config=tune.FailureConfig(max_failures=TRIES),
         ),
     )
-
-
-def ask_for_seeds(config: dict[str, Any], *, exchange: Any, seeds: int) -> None:
-    """A trial: ask for one seed after the other, until the point has all, is given up, or the search ends."""
-    for place in range(seeds):
-        report = ray.get(exchange.ask.remote(config["number"], place))
-        if report is None or objective_name(0) not in report:
-            return
-        tune.report(report)
-        if report["given_up"]:
-            return
 
 
 def tried_first(selection: Selection, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

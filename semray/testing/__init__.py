@@ -11,8 +11,21 @@ Call `pytest.register_assert_rewrite("semray.testing.contract")` in a conftest.p
 that an assertion compared.
 """
 
-from semray.testing.contract import Broken, FamilyContract, Small, prepared
+from typing import TYPE_CHECKING, Any
+
 from semray.testing.outcomes import RunResults, outcome
 from semray.testing.tiny import WORDS, tiny_backbone
 
+if TYPE_CHECKING:
+    from semray.testing.contract import Broken, FamilyContract, Small, prepared
+
 __all__ = ["WORDS", "Broken", "FamilyContract", "RunResults", "Small", "outcome", "prepared", "tiny_backbone"]
+
+
+def __getattr__(name: str) -> Any:
+    """The contract is imported when it is asked for: it needs pytest, which the rest does not."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from semray.testing import contract
+
+    return getattr(contract, name)
