@@ -33,8 +33,9 @@ from tables import RESULTS, save
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.plan import Facts
 from orchestration.reading.read_study import read_study
+from orchestration.search.asking import objective_name
 from orchestration.search.requests import Report
-from orchestration.search.standings import Standings, objective_name
+from orchestration.search.standings import Standings
 from orchestration.search.trials import Selection, Trial, selections
 from orchestration.search.tune import suggesting
 

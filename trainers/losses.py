@@ -36,6 +36,8 @@ class _Unit(torch.autograd.Function):
     """The rows that `F.normalize` gives. Its gradient asks a card for thirteen kernels, and this one for four.
 
     u = x / ‖x‖,    ∂x = (∂u - u · ⟨∂u, u⟩) / ‖x‖
+
+    Of a row of a length between 0 and SHORTEST the gradient is another than torch's, and as large.
     """
 
     @staticmethod

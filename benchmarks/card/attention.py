@@ -48,7 +48,7 @@ def _ways(bench: Bench, tokens: Tokens) -> dict[str, Way]:
         texts = PackedTexts.of(tokens.lengths, device)
         found["short texts' kernel"] = lambda rows: attention_at_once(rows, texts, scaling=0.125, dropout=RATE)
         found["flash attention"] = lambda rows: flash._Flash.apply(rows, texts, 0.125, RATE)
-    layout = [Rectangle.of(group, 0, device) for group in groups(tokens, slack=slack_of(device))]
+    layout = [Rectangle.of(group, device) for group in groups(tokens, slack=slack_of(device))]
     module = torch.nn.Module().train()
     found["in rectangles"] = lambda rows: fused_attention(
         module, rows.flatten(1)[None], heads=rows.shape[2], scaling=0.125, dropout=RATE, layout=layout

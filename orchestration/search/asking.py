@@ -1,4 +1,4 @@
-"""What a trial of Ray Tune does. It runs in a process of its own, which so imports neither Optuna nor a search."""
+"""What a trial of Ray Tune does. It runs in a process of its own, which so imports neither Optuna nor the rest."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ Call `pytest.register_assert_rewrite("semray.testing.contract")` in a conftest.p
 that an assertion compared.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from semray.testing.outcomes import RunResults, outcome
@@ -18,14 +19,17 @@ from semray.testing.tiny import WORDS, tiny_backbone
 
 if TYPE_CHECKING:
     from semray.testing.contract import Broken, FamilyContract, Small, prepared
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The contract is imported when it is asked for: it needs pytest, which the rest does not."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module("semray.testing.contract"), name)
+
 
 __all__ = ["WORDS", "Broken", "FamilyContract", "RunResults", "Small", "outcome", "prepared", "tiny_backbone"]
 
 
-def __getattr__(name: str) -> Any:
-    """The contract is imported when it is asked for: it needs pytest, which the rest does not."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from semray.testing import contract
-
-    return getattr(contract, name)
+def __dir__() -> list[str]:
+    return __all__

@@ -341,7 +341,7 @@ class Encoder(nn.Module):
             by_argument = [[group for own in by_argument for group in own]]
         run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
         for part in (part for own in by_argument for part in passes(own, limit=limit)):
-            positions, texts, areas = packing.laid_out(part, first, device)
+            positions, texts, areas = packing.laid_out(part, begin, first, device)
             end = begin + positions.shape[1]
             out = run(
                 inputs_embeds=words[None, begin:end],
@@ -359,7 +359,7 @@ class Encoder(nn.Module):
         self, words: Tensor, cut: Sequence[Group], every: bool
     ) -> Iterator[tuple[Tensor, Sequence[Tensor]]]:
         for group, own in zip(cut, words.split([group.tokens for group in cut]), strict=True):
-            area = packing.Rectangle.of(group, 0, self.device)
+            area = packing.Rectangle.of(group, self.device)
             out = self.backbone(
                 inputs_embeds=area.padded(own), attention_mask=area.mask.long(), output_hidden_states=every
             )

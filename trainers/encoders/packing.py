@@ -48,9 +48,9 @@ class Rectangle:
     dropped: Drop | None = None
 
     @staticmethod
-    def of(group: Group, begin: int, device: torch.device) -> Rectangle:
-        """The rectangle of a group in a pass whose first token is `begin`."""
-        places, cells, mask = moved_together(_cells_of(group, begin), device)
+    def of(group: Group, device: torch.device) -> Rectangle:
+        """The rectangle of a group whose tokens are counted from the first of its pass."""
+        places, cells, mask = moved_together(_cells_of(group, 0), device)
         return Rectangle(places, cells, mask)
 
     @property
@@ -81,11 +81,13 @@ def first_position(config: Any) -> int:
 
 
 def laid_out(
-    part: Sequence[Group], first: int, device: torch.device
+    part: Sequence[Group], begin: int, first: int, device: torch.device
 ) -> tuple[Tensor, PackedTexts, list[Rectangle]]:
-    """A pass, on its device in one copy: the position of each token within its text, counted from `first`, (1, M);
-    its texts; its rectangles."""
-    lengths, begin = np.concatenate([group.mask.sum(1) for group in part]), int(part[0].places.flat[0])
+    """A pass, on its device in one copy: the position of each token within its text, (1, M), texts and rectangles.
+
+    begin: the first token of the pass. first: the position of a text's first token.
+    """
+    lengths = np.concatenate([group.mask.sum(1) for group in part])
     own = first + np.concatenate([np.nonzero(group.mask)[1] for group in part])
     cells = [array for group in part for array in _cells_of(group, begin)]
     positions, begins, *rest = moved_together([own, begins_of(lengths), *cells], device)

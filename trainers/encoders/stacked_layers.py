@@ -59,7 +59,7 @@ def _kept(site: nn.Dropout, noise: Tensor) -> Tensor | None:
 
 
 def flops_of(layers: Sequence[Any]) -> Callable[[int, Sequence[Rectangle]], float]:
-    """A function from a pass' tokens and rectangles to its operations in these layers, which are all alike.
+    """A function from a pass's tokens and rectangles to its operations in these layers, which are all alike.
 
     Floating-point operations, forward and backward. Modules are searched once, not for each pass.
     """

@@ -63,7 +63,7 @@ def test_a_rectangle_sends_back_what_its_tokens_got(tmp_path: Path) -> None:
     texts = ["the man sits and the dog runs", "the dog runs", "cat"]
     tokens, _ = Encoder.load(tiny_backbone(tmp_path / "backbone")).tokenise(texts).longest_first()
     (group,) = groups(tokens, slack=1000)
-    area = Rectangle.of(group, 0, torch.device("cpu"))
+    area = Rectangle.of(group, torch.device("cpu"))
     assert not area.full
     rows = torch.randn(len(tokens.ids), 3, requires_grad=True)
     cells = area.padded(rows)
