@@ -52,10 +52,10 @@ MASKED_READOUTS = {
     "sum": readouts.total,
 }
 # Padding cells that a rectangle may have before another rectangle is cheaper: 64 to 200 are equally fast for
-# MiniLM on one CPU thread. On a GPU cells cost little, but each rectangle costs some 20 kernel launches a layer.
+# MiniLM on one CPU thread. On a GPU cells cost little, but each rectangle costs some 20 kernel launches a layer:
+# on an H200 2,048 are as fast as any other number, or within a tenth (section `cuts` of benchmarks/gpu.py).
 SLACK, SLACK_OF_GPU = 64, 2048
-# Tokens of one forward pass. On a GPU a pass costs as many launches whatever its size. The GPU's figures are
-# estimated from numbers of launches; benchmarks/gpu.py measures.
+# Tokens of one forward pass. On a GPU a pass costs as many launches whatever its size (also in `cuts`).
 PASS, PASS_OF_GPU = CELLS, 4 * CELLS
 # Tokens of a pass without gradients on a CPU: small enough for its activations to stay in caches
 # (benchmarks/evaluation_share.py); a larger rectangle runs whole. With gradients larger passes pay, as each pass
