@@ -24,7 +24,7 @@ def moved(array: np.ndarray, device: torch.device) -> Tensor:
 
 def moved_together(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
     """`moved` for several arrays. To a GPU they go in one copy, as each costs the processor more than a kernel."""
-    if device.type == "cpu" or len(arrays) == 1:
+    if device.type == "cpu":
         return [moved(array, device) for array in arrays]
     begins = [0, *accumulate(-(-array.nbytes // ALIGNED) * ALIGNED for array in arrays)]
     held = torch.empty(begins[-1], dtype=torch.uint8, pin_memory=True)

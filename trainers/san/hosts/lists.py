@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from trainers.engine.transfers import moved
+from trainers.engine.transfers import moved, moved_together
 from trainers.losses import cosines
 from trainers.san.ranking import CODE_EPS, list_mle, list_net
 
@@ -35,8 +35,7 @@ def against_negatives(rows: Rows, teacher: Tensor, batch: SanBatch, settings: Se
     """
     assert rows.all_negative is not None
     student = cosines(rows.anchor, rows.all_negative) / settings.tau_negative
-    own = moved(batch.own, student.device)
-    keep = moved(batch.keep_negatives, student.device)
+    own, keep = moved_together([batch.own, batch.keep_negatives], student.device)
     return _loss(teacher[own] / settings.tau3, student, keep, settings)
 
 
