@@ -9,6 +9,7 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
+from itertools import product
 from statistics import median
 from threading import BrokenBarrierError
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 from made_up import corpus
 
 from card.bench import Bench, Figure, trained
-from trainers.engine.world import Progress, World
+from trainers.engine.world import Precision, Progress, World
 from trainers.san.settings import Settings
 from trainers.san.training import fit
 
@@ -26,15 +27,17 @@ _gate: list[Any] = []  # of this process, where it is one of several lanes
 
 
 def parts(bench: Bench) -> Iterator[Figure]:
-    """A batch in parts: what the second reading costs, and what it saves."""
-    shape, batch = next(iter(bench.sizes.shapes)), bench.sizes.batches[-1]
-    for size in (None, batch // 2):
+    """A batch in parts: what the second reading costs, and what it saves. In bf16 a card reads by graphs."""
+    batch = bench.sizes.batches[-1]
+    precisions: tuple[Precision, ...] = ("bf16", "fp32") if bench.on_card else ("fp32",)
+    for shape, precision, size in product(bench.sizes.shapes, precisions, (None, batch // 2)):
         if bench.on_card:
+            bench.release()
             torch.cuda.reset_peak_memory_stats()
-        steps = trained(bench, shape, batch, "fp32", steps=min(20, bench.sizes.steps), micro_batch=size)[2]
+        steps = trained(bench, shape, batch, precision, steps=min(30, bench.sizes.steps), micro_batch=size)[2]
         held = f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB" if bench.on_card else ""
         name = "whole" if size is None else f"{size} texts at a time"
-        yield Figure(f"{shape}, batch {batch}, {name}", 1000 * median(steps), "ms a step", held)
+        yield Figure(f"{shape}, batch {batch}, {precision}, {name}", 1000 * median(steps), "ms a step", held)
 
 
 def adapters(bench: Bench) -> Iterator[Figure]:

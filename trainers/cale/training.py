@@ -74,7 +74,7 @@ def fit(
         look=partial(world.look, occurrences),
         micro=micro,
         bf16_copies=encoder.bf16_copies(world.device, in_parts=micro.divides),
-        graphs=graphs_of(encoder, world, micro),
+        graphs=graphs_of(encoder, world),
     )
     return occurrences, curve
 

@@ -339,7 +339,8 @@ class Encoder(nn.Module):
         begin, limit = 0, pass_of(device)
         if len(words) <= limit:
             by_argument = [[group for own in by_argument for group in own]]
-        run = self.running if self.running is not None and torch.is_grad_enabled() else self.backbone
+        trains = self.training or torch.is_grad_enabled()  # without gradients: parts of a batch, the first time
+        run = self.running if self.running is not None and trains else self.backbone
         for part in (part for own in by_argument for part in passes(own, limit=limit)):
             positions, texts, areas = packing.laid_out(part, begin, first, device)
             end = begin + positions.shape[1]

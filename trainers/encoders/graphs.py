@@ -30,7 +30,6 @@ from trainers.engine.meter import counting
 
 if TYPE_CHECKING:
     from trainers.encoders.packing import Rectangle
-    from trainers.engine.micro_batches import MicroBatch
     from trainers.engine.world import World
 
 FEWEST = 64  # rows and texts of a shape are multiples of this
@@ -39,15 +38,14 @@ EIGHTHS = 8
 MOST = 32  # graphs of a slot: each holds the inputs, outputs and gradients of its shape
 
 
-def graphs_of(encoder: Encoder, world: World, micro: MicroBatch | None = None) -> Graphs | None:
+def graphs_of(encoder: Encoder, world: World) -> Graphs | None:
     """Graphs for an encoder; None where it does not train as they need it.
 
-    That is on a card of today, in bf16, with one worker, packed, all texts of a step at a time, and with dropout
-    that depends on nothing but its rate.
+    That is on a card of today, in bf16, with one worker, packed, and with dropout that depends on nothing but its
+    rate.
     """
     alone = world.size == 1 and not world.zero_stage and world.seat is None
-    whole = micro is None or not micro.divides
-    if not (alone and whole and encoder.packed and world.precision == "bf16"):
+    if not (alone and encoder.packed and world.precision == "bf16"):
         return None
     config = encoder.backbone.config
     width = config.hidden_size // config.num_attention_heads
@@ -71,16 +69,20 @@ class Graphs:
 
     @contextmanager
     def joined(self, model: nn.Module) -> Iterator[None]:
-        """Until the block ends, run all passes with gradients."""
+        """Until the block ends, run all passes of training."""
         self._encoder.running = self
         try:
             yield
         finally:
             self._encoder.running = None
-            for slot in self._slots:
-                slot.clear()
-            self._slots.clear()
+            self.forget()
             self._weights = None
+
+    def forget(self) -> None:
+        """Give back the memory of all graphs; what is asked for next is captured anew."""
+        for slot in self._slots:
+            slot.clear()
+        self._slots.clear()
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -108,7 +110,8 @@ class Graphs:
     ) -> Any:
         """Return what the backbone would for a pass (1, M, E)."""
         assert self._weights is not None, "no pass before `take`"
-        self._flops += self._flops_of(inputs_embeds.shape[1], layout)
+        if torch.is_grad_enabled():  # what is read without gradients is read again with them
+            self._flops += self._flops_of(inputs_embeds.shape[1], layout)
         rates = tuple(site.p if site.training else 0.0 for site in self._sites)
         shape = _shape(inputs_embeds.shape[1], len(texts.begins) - 1, texts.longest, output_hidden_states, rates)
         slot = next((slot for slot in self._slots if slot.free), None)

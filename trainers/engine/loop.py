@@ -65,6 +65,9 @@ class AsGraphs(Beside, Protocol):
     def take(self, flats: Sequence[FlatParameters]) -> None:
         """Give the gradients of all `parameters` to these, in which they are now. Called before the first pass."""
 
+    def forget(self) -> None:
+        """Give back the memory of all graphs."""
+
 
 B = TypeVar("B", bound=StepBatch)
 Encode = Callable[..., Tensor]  # the model wrapped by DeepSpeed; takes and returns what its forward does
@@ -153,6 +156,7 @@ def fit(
             seed=seed,
             world=world,
             micro=micro,
+            graphs=graphs,
             prepare_gradients=prepare_gradients,
         )
         for step in range(len(curve), recipe.steps):
@@ -194,6 +198,7 @@ class _Steps(Generic[B]):
     seed: int
     world: World
     micro: MicroBatch | None
+    graphs: AsGraphs | None
     prepare_gradients: Callable[[], None]
 
     def take(self, step: int) -> Progress:
@@ -206,7 +211,12 @@ class _Steps(Generic[B]):
             seed_global(number(self.seed, "dropout", step, self.world.rank))
             return _gradients(engine, self.loss, batch, self.world)
 
-        figures = within_memory(gradients, engine.optimizer.zero_grad, micro, len(batch), self.world)
+        def undo() -> None:
+            engine.optimizer.zero_grad()
+            if self.graphs:
+                self.graphs.forget()
+
+        figures = within_memory(gradients, undo, micro, len(batch), self.world)
         self.prepare_gradients()
         with reporting_state_shortage(self.world.seat):  # the first step allocates the optimiser's state
             engine.step()

@@ -45,17 +45,25 @@ class Divisible(Protocol):
 
 @dataclass
 class MicroBatch:
-    """How many texts the model encodes at a time: `size`, None for all. auto: halve it when memory runs out."""
+    """How many texts the model encodes at a time: `size`, None for all. auto: halve it when memory runs out.
+
+    ungraded: a part is first read without gradients, as CUDA graphs need it, and later adds to those of parameters
+    by itself. Else torch drops what the backward pass would need, and a parameter gets one gradient of all parts,
+    as DeepSpeed needs it between workers and in ZeRO.
+    """
 
     size: int | None
     auto: bool
+    ungraded: bool = False
 
     @staticmethod
     def of(asked: MicroBatchSize, world: World) -> MicroBatch:
         """From a family's setting train.micro_batch. Raises ValueError if it is impossible in this world."""
         if refusal := micro_batch_refusal(asked, workers=world.size, zero_stage=world.zero_stage):
             raise ValueError(refusal)
-        return MicroBatch(asked if isinstance(asked, int) else None, auto=asked == "auto")
+        alone = world.size == 1 and not world.zero_stage
+        size = asked if isinstance(asked, int) else None
+        return MicroBatch(size, auto=asked == "auto", ungraded=alone and world.on_card)
 
     @property
     def divides(self) -> bool:
@@ -71,27 +79,30 @@ class InParts(nn.Module):
         self.model, self.micro = model, micro
 
     def forward(self, texts: Divisible, **named: Any) -> Tensor:
-        return in_parts(lambda part, _: self.model(part, **named), texts, self.micro.size)
+        return in_parts(lambda part, _: self.model(part, **named), texts, self.micro)
 
 
-def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, size: int | None) -> Tensor:
-    """Apply `read` to the texts, `size` at a time; the result keeps their order. -> (…, N, D).
+def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, micro: MicroBatch) -> Tensor:
+    """Apply `read` to the texts, `micro.size` at a time; the result keeps their order. -> (…, N, D).
 
     read(part, places): the rows of a part, whose texts lie at these places. It is called once more in the backward
     pass, and must draw random numbers from torch's global stream only. Texts of similar length share a part.
     """
+    size = micro.size
     if size is None or len(texts) <= size:
         return read(texts, np.arange(len(texts)))
     order = np.argsort(-texts.lengths, kind="stable")
     parts = [order[begin : begin + size] for begin in range(0, len(order), size)]
     streams = torch.randint(2**62, (len(parts),)).tolist()
 
-    def replayed(places: np.ndarray, stream: int) -> Tensor:
+    anchor = torch.zeros((), requires_grad=torch.is_grad_enabled())  # an ungraded part asks its inputs for one
+
+    def replayed(places: np.ndarray, stream: int, _: Tensor) -> Tensor:
         seed_global(stream)
         return read(texts.take(places), places)
 
     rows = [
-        checkpoint(replayed, places, stream, use_reentrant=False, preserve_rng_state=False)
+        checkpoint(replayed, places, stream, anchor, use_reentrant=micro.ungraded, preserve_rng_state=False)
         for places, stream in zip(parts, streams, strict=True)
     ]
     whole = torch.cat(rows, dim=-2)
@@ -120,10 +131,10 @@ def within_memory(
     size = at_a_time
     while size > 1:
         size = micro.size = (size + 1) // 2
+        undo()
         gc.collect()  # frames of the failed attempt hold its tensors
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        undo()
         try:
             with raising_shortage():
                 done = work()

@@ -43,7 +43,7 @@ class Student(nn.Module):
         on_card: bool = False,
     ) -> None:
         super().__init__()
-        self.encoder, self.micro = encoder, micro
+        self.encoder, self.micro = encoder, micro or MicroBatch(None, auto=False)
         self.head = head(encoder.width, seed)
         fused = settings.san_pass == "fused"
         self.p1, self.p2 = rate_of(encoder.backbone) if fused else None, settings.p2
@@ -73,10 +73,10 @@ class Student(nn.Module):
     @property
     def _whole(self) -> bool:
         """Whether all texts are read at a time: parts are read again, when what they shared is gone."""
-        return self.micro is None or self.micro.size is None
+        return self.micro.size is None
 
     def _read(self, tokens: Tokens, read: Callable[[Tokens, np.ndarray], Tensor]) -> Tensor:
-        return in_parts(read, tokens, self.micro.size if self.micro else None)
+        return in_parts(read, tokens, self.micro)
 
     def _pooled(self, tokens: Tokens, places: np.ndarray) -> Tensor:
         return self.encoder.pooled(tokens)

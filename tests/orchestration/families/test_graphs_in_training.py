@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from orchestration.lanes.lane import execute
 from orchestration.study.run import Job, Run
@@ -20,8 +22,10 @@ from semray.testing.outcomes import outcome
 from tests.no_card import put_graphs
 from tests.orchestration.families.test_contract import made
 from tests.scored_texts import rated
+from trainers.encoders.captured_pass import Graph
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
+from trainers.encoders.packed_texts import PackedTexts
 from trainers.engine.flat_groups import FlatGroups
 from trainers.engine.world import Stopped, World
 
@@ -34,6 +38,9 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {  # case of the contr
     "san": ("san/simcse+san", {"p1": 0.0, "p2": 0.0}, 2),
     "defsent": ("defsent/bert", {}, 1),
     "cale": ("cale", {}, 1),
+    "concept, in parts": ("concept", {**MIXED, "readout": "weighted", "micro_batch": 12}, 8),
+    "san, in parts": ("san/simcse+san", {"p1": 0.0, "p2": 0.0, "micro_batch": 3}, 10),
+    "cale, in parts": ("cale", {"micro_batch": 3}, 6),
 }
 
 
@@ -52,7 +59,7 @@ def test_a_training_by_graphs_is_the_one_without(
     monkeypatch.setattr(Graphs, "__call__", lambda self, **told: ran.append(None) or asked(self, **told))
     with made(case, tmp_path) as small:
         run = small.run("plain")
-        run = replace(run, settings={**run.settings, **settings}, tasks={})
+        run = with_settings(replace(run, tasks={}), **settings)
         usual = losses(run)
         assert not ran
         with monkeypatch.context() as on_card:
@@ -81,6 +88,36 @@ def test_a_training_goes_on_as_graphs_and_without(
     assert resumed == (whole if before == after else pytest.approx(whole, rel=0.02))
 
 
+def test_where_memory_is_short_smaller_parts_train_as_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing of those that were too large is left: the steps are those of a run that was told what fits."""
+    put_on_card(monkeypatch)
+    take, forget, forgotten = Graph.take, Graphs.forget, list[int]()
+
+    def on_a_small_card(graph: Graph, positions: Tensor, texts: PackedTexts) -> None:
+        if len(texts.begins) - 1 > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        take(graph, positions, texts)
+
+    def forgetting(own: Graphs) -> None:
+        forgotten.append(len(own._slots))
+        forget(own)
+        assert not own._slots
+
+    monkeypatch.setattr(Graph, "take", on_a_small_card)
+    monkeypatch.setattr(Graphs, "forget", forgetting)
+    with made("cale", tmp_path) as small:
+        run = replace(small.run("plain"), tasks={})
+        found, told = (
+            outcome(execute(Job(runs=(with_settings(run, micro_batch=size),)), world(precision="bf16"))).curve
+            for size in ("auto", 4)
+        )
+    assert [one.figures.get("micro_batch") for one in found] == [4.0] * len(told)
+    assert [one.loss for one in found] == [one.loss for one in told]
+    assert forgotten[0] == 1
+
+
 def test_what_parameters_shared_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although DeepSpeed's hooks on the model keep its engine, and with it an optimiser."""
     put_on_card(monkeypatch)
@@ -97,6 +134,10 @@ def put_on_card(patch: pytest.MonkeyPatch, as_graphs: bool = True) -> None:
     if as_graphs:
         put_graphs(patch)
     patch.setattr(World, "on_card", property(lambda self: True))
+
+
+def with_settings(run: Run, **settings: Any) -> Run:
+    return replace(run, settings={**run.settings, **settings})
 
 
 def losses(run: Run, **given: Any) -> list[float]:

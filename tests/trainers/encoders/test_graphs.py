@@ -26,7 +26,7 @@ from trainers.encoders.graphs import Graphs, _shape, graphs_of
 from trainers.encoders.tokens import Tokens
 from trainers.engine.bf16_copies import with_bf16_copies
 from trainers.engine.meter import counting
-from trainers.engine.micro_batches import MicroBatch
+from trainers.engine.micro_batches import MicroBatch, in_parts
 from trainers.engine.world import World
 
 CARD = World(device="cuda:0", precision="bf16")
@@ -91,6 +91,24 @@ def test_a_pass_gives_what_the_layers_give(backbone: Path, readout: Any) -> None
         return score(encode(tokens))
 
     alike(by_graphs(encoder, loss)[0], usual(encoder, loss))
+
+
+def test_parts_of_a_batch_take_one_place_after_another(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is read without gradients, and again with them, by the same graphs."""
+    encoder, made_anew = made(backbone), list[Any]()
+    monkeypatch.setattr(captured_pass, "captured", lambda act, pool: made_anew.append(act) or act)
+    tokens, micro = texts_of(encoder, 40), MicroBatch(10, auto=False, ungraded=True)
+
+    def loss(encode: Encode) -> Tensor:
+        return score(in_parts(lambda part, _: encode(part), tokens, micro))
+
+    whole = usual(encoder, lambda encode: score(encode(tokens)))
+    with as_graphs(encoder, "cuda:0") as own:
+        each = [gradients(encoder, loss, own) for _ in range(3)]
+        assert len(own._slots) == 1
+    assert len(made_anew) <= 2 * 4
+    for found in each:
+        alike(found, whole)
 
 
 def test_passes_of_one_step_do_not_take_each_others_place(backbone: Path) -> None:
@@ -249,17 +267,27 @@ def test_rates_of_dropout_are_those_of_the_pass(backbone: Path) -> None:
     assert not torch.equal(dropped, before)
 
 
-def test_operations_are_those_of_the_layers(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of a step in which a graph is captured, which hooks hear of; they do not hear a graph."""
+@pytest.mark.parametrize("size", [None, 5])
+def test_operations_are_those_of_the_layers(
+    backbone: Path, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a step in which a graph is captured, which hooks hear of; they do not hear a graph.
+
+    In parts, too: what is read again is no progress.
+    """
     monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act() or (lambda: None))
     encoder = made(backbone)
-    tokens = texts_of(encoder, 12)
+    tokens, micro = texts_of(encoder, 12), MicroBatch(size, auto=False, ungraded=True)
+
+    def loss(encode: Encode) -> Tensor:
+        return score(in_parts(lambda part, _: encode(part), tokens, micro))
+
     with counting(encoder) as counted:
-        usual(encoder, lambda encode: score(encode(tokens)))
+        usual(encoder, loss)
         expected = counted()
         with as_graphs(encoder, "cuda:0") as own:
             for _ in range(2):
-                gradients(encoder, lambda encode: score(encode(tokens)), own)
+                gradients(encoder, loss, own)
                 assert counted() + own.flops() == pytest.approx(expected, rel=1e-6)
 
 
@@ -279,11 +307,8 @@ def test_other_worlds_have_none(backbone: Path, other: dict[str, Any], monkeypat
     assert graphs_of(encoder, CARD) is not None
 
 
-def test_parts_of_a_batch_and_dropout_of_ones_own_have_none(backbone: Path) -> None:
+def test_dropout_of_ones_own_has_none(backbone: Path) -> None:
     encoder = made(backbone)
-    assert graphs_of(encoder, CARD, MicroBatch(None, auto=False)) is not None
-    assert graphs_of(encoder, CARD, MicroBatch(None, auto=True)) is None
-    assert graphs_of(encoder, CARD, MicroBatch(8, auto=False)) is None
     ask(encoder.backbone, SimpleNamespace(dropped=None))
     assert graphs_of(encoder, CARD) is None
 

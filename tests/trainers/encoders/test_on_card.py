@@ -21,7 +21,9 @@ from trainers.encoders.flash import attention_at_once
 from trainers.encoders.graphs import Graphs
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.encoders.stacked_layers import _kept
+from trainers.engine import micro_batches
 from trainers.engine.bf16_copies import with_bf16_copies
+from trainers.engine.micro_batches import MicroBatch, in_parts
 from trainers.engine.process import reset_process
 from trainers.engine.world import World
 
@@ -131,6 +133,32 @@ def test_graphs_give_one_seed_the_same_bits_and_another_seed_others(encoder: Enc
     for found in (again, later):
         assert torch.equal(found[0], first[0])
         assert all(torch.equal(gradient, first[1][name]) for name, gradient in found[1].items())
+
+
+@with_kernels
+@pytest.mark.parametrize("longest", [20, 400])
+def test_a_part_that_graphs_read_again_draws_what_it_drew(
+    encoder: Encoder, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the same parts with all that lies between kept in memory, where nothing is read twice."""
+    rated(encoder, RATE)
+    tokens = texts_of(encoder, 40, longest)
+
+    def loss(encode: Callable[..., Tensor]) -> Tensor:
+        return score(in_parts(lambda part, _: encode(part), tokens, MicroBatch(16, auto=False, ungraded=True)))
+
+    with as_graphs(encoder, str(DEVICE)) as own:
+        again = [gradients(encoder, loss, own) for _ in range(3)]
+        assert len(own._slots) == 1
+        other = gradients(encoder, loss, own, seed=1)
+    monkeypatch.setattr(micro_batches, "checkpoint", lambda read, *given, **_: read(*given))
+    with as_graphs(encoder, str(DEVICE)) as own:
+        kept = gradients(encoder, loss, own)
+        assert len(own._slots) == 3
+    for found in again:
+        assert torch.equal(found[0], kept[0])
+        assert apart(found, kept) < 1e-5
+    assert apart(other, kept) > 0.01
 
 
 @with_kernels

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +95,12 @@ ARMS: dict[str, tuple[Callable[..., tuple[nn.Module, Terms]], dict[str, Any]]] =
 }
 
 
-def gradients(name: str, backbone: Path, size: int | None, *, dropout: float | None) -> dict[str, Tensor]:
+def gradients(
+    name: str, backbone: Path, size: int | None, *, dropout: float | None, ungraded: bool = False
+) -> dict[str, Tensor]:
     """Of the sum of a step's terms at every weight. dropout: None for the arm's own rates, 0 for none at all."""
     make, given = ARMS[name]
-    micro = MicroBatch(size, auto=False)
+    micro = MicroBatch(size, auto=False, ungraded=ungraded)
     model, terms = make(backbone, micro, **given)
     for site in model.modules():
         if isinstance(site, nn.Dropout) and dropout is not None:
@@ -126,12 +128,13 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ARMS)
 def test_gradients_are_those_of_the_whole_batch(name: str, backbone: Path) -> None:
     whole = gradients(name, backbone, None, dropout=0.0)
-    parts = gradients(name, backbone, 4, dropout=0.0)
-    assert whole.keys() == parts.keys()
-    for key, one in whole.items():
-        torch.testing.assert_close(
-            parts[key], one, rtol=1e-9, atol=1e-12, msg=lambda said, key=key: f"{key}: {said}"
-        )
+    for ungraded in (False, True):
+        parts = gradients(name, backbone, 4, dropout=0.0, ungraded=ungraded)
+        assert whole.keys() == parts.keys()
+        for key, one in whole.items():
+            torch.testing.assert_close(
+                parts[key], one, rtol=1e-9, atol=1e-12, msg=lambda said, key=key: f"{key}: {said}"
+            )
 
 
 @pytest.mark.usefixtures("wide")
@@ -140,12 +143,12 @@ def test_dropout_is_drawn_as_before_when_a_part_is_read_again(
     name: str, backbone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the same parts with all that lies between kept in memory, where nothing is read twice."""
-    parts = gradients(name, backbone, 4, dropout=None)
+    parts = [gradients(name, backbone, 4, dropout=None, ungraded=ungraded) for ungraded in (False, True)]
     monkeypatch.setattr(micro_batches, "checkpoint", lambda read, *given, **_: read(*given))
     kept = gradients(name, backbone, 4, dropout=None)
     none = gradients(name, backbone, 4, dropout=0.0)
-    for key, one in kept.items():
-        torch.testing.assert_close(parts[key], one, rtol=1e-9, atol=1e-12)
+    for found, (key, one) in product(parts, kept.items()):
+        torch.testing.assert_close(found[key], one, rtol=1e-9, atol=1e-12)
     assert any(not torch.allclose(none[key], one) for key, one in kept.items())
 
 
@@ -288,24 +291,27 @@ def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
         seen.extend(places.tolist())
         return torch.from_numpy(part.ids[part.starts])[:, None].double()
 
-    rows = in_parts(read, texts, 7)
+    rows = in_parts(read, texts, MicroBatch(7, auto=False))
     assert seen == sorted(range(60), key=lambda text: (-lengths[text], text))
     assert rows[:, 0].tolist() == list(range(60))
 
 
+@pytest.mark.parametrize("ungraded", [False, True])
 @pytest.mark.parametrize("size", [2, 5, 9])
-def test_what_is_read_again_draws_what_it_drew(size: int) -> None:
+def test_what_is_read_again_draws_what_it_drew(size: int, ungraded: bool) -> None:
     """Rows of noise times 1: the gradient of 1 is the sum of that noise. All five texts at once are read once."""
     texts, one = Tokens(np.arange(5), np.ones(5, np.int64)), torch.ones(3, requires_grad=True)
-    seen: list[list[int]] = []
+    seen, graded = list[list[int]](), list[bool]()
 
     def read(part: Tokens, places: np.ndarray) -> Tensor:
         seen.append(places.tolist())
+        graded.append(torch.is_grad_enabled())
         return one * torch.rand(2, len(part), 3)
 
     torch.manual_seed(0)
-    rows = in_parts(read, texts, size)
+    rows = in_parts(read, texts, MicroBatch(size, auto=False, ungraded=ungraded))
     rows.sum().backward()
+    assert graded == ([not ungraded] * 3 + [True] * 3 if size < 5 else [True])
     assert rows.shape == (2, 5, 3)
     assert len(rows.detach().unique()) == rows.numel()
     torch.testing.assert_close(one.grad, rows.detach().sum((0, 1)))
@@ -400,6 +406,8 @@ def test_an_error_that_is_no_lack_of_memory_is_told_as_it_is() -> None:
 def test_what_a_world_cannot_do_is_refused() -> None:
     assert not MicroBatch.of(None, World(zero_stage=3)).divides
     assert MicroBatch.of(8, World(size=2, zero_stage=2)) == MicroBatch(8, auto=False)
+    assert MicroBatch.of(8, World(device="cuda:0")).ungraded
+    assert not MicroBatch.of(8, World(device="cuda:0", size=2)).ungraded
     for asked, world in ((8, World(zero_stage=3)), ("auto", World(size=2)), ("auto", World(zero_stage=1))):
         with pytest.raises(ValueError, match=rf"train.micro_batch = {asked!r}\n  accepted: "):
             MicroBatch.of(asked, world)  # type: ignore[arg-type]
