@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FEWEST = 64  # rows and texts of a shape are multiples of this
 SHORTEST = 16  # tokens for which a shape's longest text has room, at least; above that a power of 2
 EIGHTHS = 8
-MOST = 32  # graphs of a slot: each holds the inputs, outputs and gradients of its shape
+MOST = 64  # graphs of a slot: each holds inputs, outputs and gradients of its shape. 64 parts may have 40 shapes
 
 
 def graphs_of(encoder: Encoder, world: World) -> Graphs | None:
@@ -78,11 +78,13 @@ class Graphs:
             self.forget()
             self._weights = None
 
-    def forget(self) -> None:
-        """Give back the memory of all graphs; what is asked for next is captured anew."""
+    def forget(self) -> bool:
+        """Give back the memory of all graphs, which are captured anew when needed. -> whether there were any."""
+        found = any(slot.graphs for slot in self._slots)
         for slot in self._slots:
             slot.clear()
         self._slots.clear()
+        return found
 
     @property
     def parameters(self) -> list[nn.Parameter]:

@@ -117,7 +117,7 @@ class Member:
 
     @contextmanager
     def joined(self, model: nn.Module) -> Iterator[None]:
-        """Until the block ends, let the stack run the layers of the model's encoder, in passes with gradients."""
+        """Until the block ends, let the stack run the layers of the model's encoder in training."""
         encoder = next(module for module in model.modules() if isinstance(module, Encoder))
         if not encoder.packed:
             raise ValueError(refusal(encoder.backbone.config.model_type))

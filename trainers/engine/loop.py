@@ -65,8 +65,8 @@ class AsGraphs(Beside, Protocol):
     def take(self, flats: Sequence[FlatParameters]) -> None:
         """Give the gradients of all `parameters` to these, in which they are now. Called before the first pass."""
 
-    def forget(self) -> None:
-        """Give back the memory of all graphs."""
+    def forget(self) -> bool:
+        """Give back the memory of all graphs. -> whether there were any."""
 
 
 B = TypeVar("B", bound=StepBatch)
@@ -133,6 +133,8 @@ def fit(
 
     _assert_covered(model, groups)
     seat = world.seat
+    if micro is not None:
+        micro.ungraded = graphs is not None
     beside: Beside | None = seat or graphs  # what runs the encoder's layers, if the model does not
     if bf16_copies and world.precision == "bf16" and not world.zero_stage and beside is None:
         loss = _with_copies(loss, bf16_copies)
@@ -211,13 +213,14 @@ class _Steps(Generic[B]):
             seed_global(number(self.seed, "dropout", step, self.world.rank))
             return _gradients(engine, self.loss, batch, self.world)
 
-        def undo() -> None:
+        def undo() -> bool:
             engine.optimizer.zero_grad()
-            if self.graphs:
-                self.graphs.forget()
+            return self._forget()
 
         figures = within_memory(gradients, undo, micro, len(batch), self.world)
         self.prepare_gradients()
+        if micro is not None and micro.auto and not engine.optimizer.state:
+            self._forget()  # what the state leaves no room for, the next step finds, and has smaller parts
         with reporting_state_shortage(self.world.seat):  # the first step allocates the optimiser's state
             engine.step()
         values = figures.read()
@@ -234,6 +237,10 @@ class _Steps(Generic[B]):
             learning_rate=rate,
             sentences_per_second=len(batch) / (time.perf_counter() - began),
         )
+
+    def _forget(self) -> bool:
+        """Give back the memory of all graphs. -> whether there were any."""
+        return self.graphs is not None and self.graphs.forget()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -49,7 +50,7 @@ class MicroBatch:
 
     ungraded: a part is first read without gradients, as CUDA graphs need it, and later adds to those of parameters
     by itself. Else torch drops what the backward pass would need, and a parameter gets one gradient of all parts,
-    as DeepSpeed needs it between workers and in ZeRO.
+    as DeepSpeed needs it between workers and in ZeRO; a CPU would also cut its passes in another way.
     """
 
     size: int | None
@@ -61,9 +62,7 @@ class MicroBatch:
         """From a family's setting train.micro_batch. Raises ValueError if it is impossible in this world."""
         if refusal := micro_batch_refusal(asked, workers=world.size, zero_stage=world.zero_stage):
             raise ValueError(refusal)
-        alone = world.size == 1 and not world.zero_stage
-        size = asked if isinstance(asked, int) else None
-        return MicroBatch(size, auto=asked == "auto", ungraded=alone and world.on_card)
+        return MicroBatch(asked if isinstance(asked, int) else None, auto=asked == "auto")
 
     @property
     def divides(self) -> bool:
@@ -110,13 +109,13 @@ def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, micro:
 
 
 def within_memory(
-    work: Callable[[], T], undo: Callable[[], None], micro: MicroBatch | None, texts: int, world: World
+    work: Callable[[], T], undo: Callable[[], bool], micro: MicroBatch | None, texts: int, world: World
 ) -> T:
     """Do the work of a step over `texts` texts; if memory runs out, halve how many pass at a time until it fits.
 
     With "auto" training continues at that size. Otherwise OutOfMemory names the size that would have fitted, or
-    one to try if this world cannot repeat a step. undo: removes what the failed attempt left. micro: None in a
-    family whose batches cannot be divided.
+    one to try if this world cannot repeat a step. undo: removes what the failed attempt left, and tells if there
+    was more to remove, so that a second may have room. micro: None in a family whose batches cannot be divided.
     """
     try:
         with raising_shortage():
@@ -128,13 +127,13 @@ def within_memory(
         at_a_time = min(micro.size, at_a_time)
     if micro is None or not micro.divides or world.size > 1 or world.zero_stage:
         raise _out_of_memory(at_a_time, message, _proposal(at_a_time, micro, world))
+    if micro.auto and _undone(undo):
+        with suppress(Shortage), raising_shortage():
+            return work()
     size = at_a_time
     while size > 1:
         size = micro.size = (size + 1) // 2
-        undo()
-        gc.collect()  # frames of the failed attempt hold its tensors
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        _undone(undo)
         try:
             with raising_shortage():
                 done = work()
@@ -144,6 +143,15 @@ def within_memory(
             return done
         raise _out_of_memory(at_a_time, message, f"train.micro_batch = {size}, which would have fitted, or auto")
     raise _out_of_memory(at_a_time, message, NOT_EVEN_ONE)
+
+
+def _undone(undo: Callable[[], bool]) -> bool:
+    """Undo, and give the device its memory back. -> what `undo` tells."""
+    more = undo()
+    gc.collect()  # frames of the failed attempt hold its tensors
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return more
 
 
 def _out_of_memory(at_a_time: int, message: str, accepted: str) -> OutOfMemory:

@@ -22,6 +22,7 @@ from semray.testing.outcomes import outcome
 from tests.no_card import put_graphs
 from tests.orchestration.families.test_contract import made
 from tests.scored_texts import rated
+from trainers import losses as trained_by
 from trainers.encoders.captured_pass import Graph
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
@@ -100,10 +101,11 @@ def test_where_memory_is_short_smaller_parts_train_as_graphs(
             raise torch.OutOfMemoryError("CUDA out of memory.")
         take(graph, positions, texts)
 
-    def forgetting(own: Graphs) -> None:
+    def forgetting(own: Graphs) -> bool:
         forgotten.append(len(own._slots))
-        forget(own)
+        found = forget(own)
         assert not own._slots
+        return found
 
     monkeypatch.setattr(Graph, "take", on_a_small_card)
     monkeypatch.setattr(Graphs, "forget", forgetting)
@@ -116,6 +118,31 @@ def test_where_memory_is_short_smaller_parts_train_as_graphs(
     assert [one.figures.get("micro_batch") for one in found] == [4.0] * len(told)
     assert [one.loss for one in found] == [one.loss for one in told]
     assert forgotten[0] == 1
+
+
+def test_where_idle_graphs_fill_the_memory_the_step_is_tried_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not divided. What lacks memory is no graph, but a loss."""
+    put_on_card(monkeypatch)
+    paired, asked = trained_by.paired_cosines, count()
+    forget, forgotten = Graphs.forget, list[bool]()
+
+    def on_a_full_card(*rows: Tensor) -> Tensor:
+        if next(asked) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return paired(*rows)
+
+    with made("cale", tmp_path) as small:
+        run = with_settings(replace(small.run("plain"), tasks={}), micro_batch="auto")
+        usual = losses(run)
+        monkeypatch.setattr(Graphs, "forget", lambda own: forgotten.append(forget(own)) or forgotten[-1])
+        monkeypatch.setattr(trained_by, "paired_cosines", on_a_full_card)
+        full = outcome(execute(Job(runs=(run,)), world(precision="bf16"))).curve
+    assert [one.loss for one in full] == usual
+    assert not any("micro_batch" in one.figures for one in full)
+    assert next(asked) == len(full) + 1
+    assert forgotten == [True] * 3  # before the optimiser takes its memory, then this, and when all is over
 
 
 def test_what_parameters_shared_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

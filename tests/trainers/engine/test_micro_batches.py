@@ -276,8 +276,23 @@ def test_no_half_is_left_out() -> None:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return "done"
 
-    assert within_memory(work, lambda: undone.append(micro.size), micro, 25, World()) == "done"
-    assert tried == [None, *undone] == [None, 13, 7, 4, 2, 1]
+    assert within_memory(work, lambda: bool(undone.append(micro.size)), micro, 25, World()) == "done"
+    assert tried == [None, 13, 7, 4, 2, 1]
+    assert undone == tried
+
+
+@pytest.mark.parametrize("size", [None, 8])
+def test_what_earlier_steps_left_is_given_back_before_auto_divides_a_batch(size: int | None) -> None:
+    micro, tried = MicroBatch(size, auto=True), list[int | None]()
+
+    def work() -> str:
+        tried.append(micro.size)
+        if len(tried) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return "done"
+
+    assert within_memory(work, lambda: True, micro, 25, World()) == "done"
+    assert tried == [size, size]
 
 
 def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
@@ -406,8 +421,6 @@ def test_an_error_that_is_no_lack_of_memory_is_told_as_it_is() -> None:
 def test_what_a_world_cannot_do_is_refused() -> None:
     assert not MicroBatch.of(None, World(zero_stage=3)).divides
     assert MicroBatch.of(8, World(size=2, zero_stage=2)) == MicroBatch(8, auto=False)
-    assert MicroBatch.of(8, World(device="cuda:0")).ungraded
-    assert not MicroBatch.of(8, World(device="cuda:0", size=2)).ungraded
     for asked, world in ((8, World(zero_stage=3)), ("auto", World(size=2)), ("auto", World(zero_stage=1))):
         with pytest.raises(ValueError, match=rf"train.micro_batch = {asked!r}\n  accepted: "):
             MicroBatch.of(asked, world)  # type: ignore[arg-type]
