@@ -441,48 +441,66 @@ def test_a_worker_that_raises(ledger: Ledger, tmp_path: Path, error: str, attemp
     assert not failed.retrying
 
 
-def test_one_launch_of_both_kinds(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The untrained arm's run has one worker, so it goes to a pooled lane, and first.
+@dataclass(frozen=True)
+class BothKinds:
+    """A launch of an untrained arm's run, which has one worker, and of a trained one.
+
+    notes: of both. started_at: its folder. heard_at: the addresses at which workers of the group listen. moved: how
+    often it was told how far the trained one is.
+    """
+
+    outcome: Outcome
+    runs: tuple[Run, Run]
+    notes: tuple[object, object]
+    started_at: str
+    heard_at: frozenset[str]
+    moved: int
+
+
+@pytest.fixture(scope="module")
+def both_kinds(tmp_path_factory: pytest.TempPathFactory) -> BothKinds:
+    """Who shows how far runs are dies at the first word of one."""
+    folder, heard_at, moved = tmp_path_factory.mktemp("both"), set[str](), list[Event]()
+    ledger = Ledger(folder / "ledger")
+    untrained, trained = make_run(folder / "meet", "B0", seed=None), make_run(folder / "meet")
+
+    def hear(event: Event) -> None:
+        if not isinstance(event, RunMoved):
+            return
+        moved.append(event)
+        if len(moved) > 1:
+            (folder / "meet" / "go").touch()
+            return
+        processes = psutil.Process().children(recursive=True)
+        for process in processes:
+            if process.name().startswith("ray::RayTrain"):
+                sockets = process.net_connections("tcp")
+                heard_at.update(one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN)
+        next(process for process in processes if process.name().startswith("ray::Board")).kill()
+
+    with pytest.MonkeyPatch.context() as patch, ledger.drive("study"):
+        patch.chdir(folder)
+        outcome, started_at = go(ledger, [trained, untrained], placed, hear)[0], os.getcwd()
+    notes = ledger.record(untrained).notes, ledger.record(trained).notes
+    return BothKinds(outcome, (untrained, trained), notes, started_at, frozenset(heard_at), len(moved))
+
+
+def test_one_launch_of_both_kinds(both_kinds: BothKinds) -> None:
+    """The untrained run goes to a pooled lane, and first.
 
     Both see paths from where the launch is, though Ray was started elsewhere. Whoever shows how far runs are may
     die, and comes again.
     """
-    monkeypatch.chdir(tmp_path)
-    untrained, trained = make_run(tmp_path / "meet", "B0", seed=None), make_run(tmp_path / "meet")
-    moved: list[Event] = []
-
-    def kill_board(event: Event) -> None:
-        if isinstance(event, RunMoved):
-            moved.append(event)
-            if len(moved) == 1:
-                processes = psutil.Process().children(recursive=True)
-                next(process for process in processes if process.name().startswith("ray::Board")).kill()
-            else:
-                (tmp_path / "meet" / "go").touch()
-
-    outcome, _ = go(ledger, [trained, untrained], placed, kill_board)
-    assert len(moved) > 1
-    assert outcome.finished == (untrained.id, trained.id)
+    outcome, at = both_kinds.outcome, both_kinds.started_at
+    assert both_kinds.moved > 1
+    assert outcome.finished == tuple(run.id for run in both_kinds.runs)
     assert (outcome.failed, outcome.stopped) == ({}, False)
-    assert ledger.record(untrained).notes == {"size": 1, "group": False, "at": os.getcwd()}
-    assert ledger.record(trained).notes == {"size": 2, "group": True, "at": os.getcwd()}
+    assert both_kinds.notes == ({"size": 1, "group": False, "at": at}, {"size": 2, "group": True, "at": at})
 
 
-def test_only_this_machine_reaches_a_group_of_its_own_ray(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_this_machine_reaches_a_group_of_its_own_ray(both_kinds: BothKinds) -> None:
     """Nothing that its workers listen to asks who is there."""
-    heard_at: set[str] = set()
-
-    def look(event: Event) -> None:
-        if isinstance(event, RunMoved) and not heard_at:
-            for process in psutil.Process().children(recursive=True):
-                if process.name().startswith("ray::RayTrain"):
-                    sockets = process.net_connections("tcp")
-                    heard_at.update(one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN)
-            (tmp_path / "meet" / "go").touch()
-
-    outcome, _ = go(ledger, [make_run(tmp_path / "meet")], placed, look)
-    assert len(outcome.finished) == 1
-    assert {address.removeprefix("::ffff:") for address in heard_at} == {"127.0.0.1"}
+    assert {address.removeprefix("::ffff:") for address in both_kinds.heard_at} == {"127.0.0.1"}
 
 
 def test_a_lane_that_is_kept_for_later_gives_its_core_to_groups(

@@ -171,7 +171,7 @@ def test_a_command_that_removes_the_folder_above_its_own_is_told_so(tmp_path: Pa
             CommandFailed,
             "exit code 127 after",
         ),
-        (lambda w: script("--pause", "60", world=w, timeout=1.0), CommandFailed, "its timeout of 1 s: step 1/4"),
+        (lambda w: script("--pause", "60", world=w, timeout=4.0), CommandFailed, "its timeout of 4 s: step 1/4"),
         (
             lambda w: python("print('all is well')", world=w),
             NothingLeft,
