@@ -9,9 +9,8 @@ padded to one of few shapes, with up to an eighth more tokens, in texts of their
 from __future__ import annotations
 
 import gc
-import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from trainers.encoders.stacked_layers import flops_of
 from trainers.engine.bf16_copies import Bf16Copy, trained
 from trainers.engine.flat_parameters import FlatParameters
 from trainers.engine.meter import counting
+from trainers.engine.shortage import Shortage, raising_shortage
 
 if TYPE_CHECKING:
     from trainers.encoders.packing import Rectangle
@@ -131,10 +131,8 @@ class Graphs:
         if len(slot.graphs) == MOST:
             del slot.graphs[next(iter(slot.graphs))]
         slot.keep_earlier()  # a pass is tried before it is captured
-        try:
+        with suppress(Shortage), raising_shortage():
             return self._tried(shape, width, slot)
-        except torch.OutOfMemoryError as error:
-            traceback.clear_frames(error.__traceback__)  # which keep what was tried
         for own in self._slots:
             if own.free:
                 own.clear()

@@ -134,7 +134,7 @@ def fit(
     _assert_covered(model, groups)
     seat = world.seat
     if micro is not None:
-        micro.ungraded = graphs is not None
+        micro.reentrant = graphs is not None
     beside: Beside | None = seat or graphs  # what runs the encoder's layers, if the model does not
     if bf16_copies and world.precision == "bf16" and not world.zero_stage and beside is None:
         loss = _with_copies(loss, bf16_copies)
@@ -215,12 +215,12 @@ class _Steps(Generic[B]):
 
         def undo() -> bool:
             engine.optimizer.zero_grad()
-            return self._forget()
+            return self.graphs is not None and self.graphs.forget()
 
         figures = within_memory(gradients, undo, micro, len(batch), self.world)
         self.prepare_gradients()
-        if micro is not None and micro.auto and not engine.optimizer.state:
-            self._forget()  # what the state leaves no room for, the next step finds, and has smaller parts
+        if self.graphs is not None and not engine.optimizer.state:
+            self.graphs.forget()  # they leave the state room; what there is none for then, the next step tells
         with reporting_state_shortage(self.world.seat):  # the first step allocates the optimiser's state
             engine.step()
         values = figures.read()
@@ -237,10 +237,6 @@ class _Steps(Generic[B]):
             learning_rate=rate,
             sentences_per_second=len(batch) / (time.perf_counter() - began),
         )
-
-    def _forget(self) -> bool:
-        """Give back the memory of all graphs. -> whether there were any."""
-        return self.graphs is not None and self.graphs.forget()
 
 
 @contextmanager

@@ -48,14 +48,14 @@ class Divisible(Protocol):
 class MicroBatch:
     """How many texts the model encodes at a time: `size`, None for all. auto: halve it when memory runs out.
 
-    ungraded: a part is first read without gradients, as CUDA graphs need it, and later adds to those of parameters
-    by itself. Else torch drops what the backward pass would need, and a parameter gets one gradient of all parts,
-    as DeepSpeed needs it between workers and in ZeRO; a CPU would also cut its passes in another way.
+    reentrant: a part is read without gradients, as CUDA graphs need it, then again with them, and has a backward
+    pass of its own. Else torch drops what the backward pass would need, and a parameter gets one gradient of all
+    parts, as DeepSpeed needs it between workers and in ZeRO; a CPU would also cut its passes in another way.
     """
 
     size: int | None
     auto: bool
-    ungraded: bool = False
+    reentrant: bool = False
 
     @staticmethod
     def of(asked: MicroBatchSize, world: World) -> MicroBatch:
@@ -94,14 +94,14 @@ def in_parts(read: Callable[[Any, np.ndarray], Tensor], texts: Divisible, micro:
     parts = [order[begin : begin + size] for begin in range(0, len(order), size)]
     streams = torch.randint(2**62, (len(parts),)).tolist()
 
-    anchor = torch.zeros((), requires_grad=torch.is_grad_enabled())  # an ungraded part asks its inputs for one
+    anchor = torch.zeros((), requires_grad=True)  # what was read without gradients has one if its inputs have one
 
     def replayed(places: np.ndarray, stream: int, _: Tensor) -> Tensor:
         seed_global(stream)
         return read(texts.take(places), places)
 
     rows = [
-        checkpoint(replayed, places, stream, anchor, use_reentrant=micro.ungraded, preserve_rng_state=False)
+        checkpoint(replayed, places, stream, anchor, use_reentrant=micro.reentrant, preserve_rng_state=False)
         for places, stream in zip(parts, streams, strict=True)
     ]
     whole = torch.cat(rows, dim=-2)
@@ -127,7 +127,7 @@ def within_memory(
         at_a_time = min(micro.size, at_a_time)
     if micro is None or not micro.divides or world.size > 1 or world.zero_stage:
         raise _out_of_memory(at_a_time, message, _proposal(at_a_time, micro, world))
-    if micro.auto and _undone(undo):
+    if micro.auto and _undone(undo):  # else no step is repeated and kept: policies of RLRD learn from it once
         with suppress(Shortage), raising_shortage():
             return work()
     size = at_a_time

@@ -5,6 +5,7 @@ The graphs are those of `tests.no_card`; on a card the contract runs with real o
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
@@ -94,21 +95,16 @@ def test_where_memory_is_short_smaller_parts_train_as_graphs(
 ) -> None:
     """And nothing of those that were too large is left: the steps are those of a run that was told what fits."""
     put_on_card(monkeypatch)
-    take, forget, forgotten = Graph.take, Graphs.forget, list[int]()
+    take, too_large = Graph.take, list[weakref.ref[Graph]]()
 
     def on_a_small_card(graph: Graph, positions: Tensor, texts: PackedTexts) -> None:
+        assert not any(one() for one in too_large)
         if len(texts.begins) - 1 > 4:
+            too_large.append(weakref.ref(graph))
             raise torch.OutOfMemoryError("CUDA out of memory.")
         take(graph, positions, texts)
 
-    def forgetting(own: Graphs) -> bool:
-        forgotten.append(len(own._slots))
-        found = forget(own)
-        assert not own._slots
-        return found
-
     monkeypatch.setattr(Graph, "take", on_a_small_card)
-    monkeypatch.setattr(Graphs, "forget", forgetting)
     with made("cale", tmp_path) as small:
         run = replace(small.run("plain"), tasks={})
         found, told = (
@@ -117,7 +113,7 @@ def test_where_memory_is_short_smaller_parts_train_as_graphs(
         )
     assert [one.figures.get("micro_batch") for one in found] == [4.0] * len(told)
     assert [one.loss for one in found] == [one.loss for one in told]
-    assert forgotten[0] == 1
+    assert too_large
 
 
 def test_where_idle_graphs_fill_the_memory_the_step_is_tried_without_them(

@@ -97,7 +97,7 @@ def test_parts_of_a_batch_take_one_place_after_another(backbone: Path, monkeypat
     """A part is read without gradients, and again with them, by the same graphs."""
     encoder, made_anew = made(backbone), list[Any]()
     monkeypatch.setattr(captured_pass, "captured", lambda act, pool: made_anew.append(act) or act)
-    tokens, micro = texts_of(encoder, 40), MicroBatch(10, auto=False, ungraded=True)
+    tokens, micro = texts_of(encoder, 40), MicroBatch(10, auto=False, reentrant=True)
 
     def loss(encode: Encode) -> Tensor:
         return score(in_parts(lambda part, _: encode(part), tokens, micro))
@@ -277,7 +277,7 @@ def test_operations_are_those_of_the_layers(
     """
     monkeypatch.setattr(captured_pass, "captured", lambda act, pool: act() or (lambda: None))
     encoder = made(backbone)
-    tokens, micro = texts_of(encoder, 12), MicroBatch(size, auto=False, ungraded=True)
+    tokens, micro = texts_of(encoder, 12), MicroBatch(size, auto=False, reentrant=True)
 
     def loss(encode: Encode) -> Tensor:
         return score(in_parts(lambda part, _: encode(part), tokens, micro))

@@ -145,7 +145,7 @@ def test_a_part_that_graphs_read_again_draws_what_it_drew(
     tokens = texts_of(encoder, 40, longest)
 
     def loss(encode: Callable[..., Tensor]) -> Tensor:
-        return score(in_parts(lambda part, _: encode(part), tokens, MicroBatch(16, auto=False, ungraded=True)))
+        return score(in_parts(lambda part, _: encode(part), tokens, MicroBatch(16, auto=False, reentrant=True)))
 
     with as_graphs(encoder, str(DEVICE)) as own:
         again = [gradients(encoder, loss, own) for _ in range(3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count, product
@@ -96,11 +97,11 @@ ARMS: dict[str, tuple[Callable[..., tuple[nn.Module, Terms]], dict[str, Any]]] =
 
 
 def gradients(
-    name: str, backbone: Path, size: int | None, *, dropout: float | None, ungraded: bool = False
+    name: str, backbone: Path, size: int | None, *, dropout: float | None, reentrant: bool = False
 ) -> dict[str, Tensor]:
     """Of the sum of a step's terms at every weight. dropout: None for the arm's own rates, 0 for none at all."""
     make, given = ARMS[name]
-    micro = MicroBatch(size, auto=False, ungraded=ungraded)
+    micro = MicroBatch(size, auto=False, reentrant=reentrant)
     model, terms = make(backbone, micro, **given)
     for site in model.modules():
         if isinstance(site, nn.Dropout) and dropout is not None:
@@ -128,8 +129,8 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ARMS)
 def test_gradients_are_those_of_the_whole_batch(name: str, backbone: Path) -> None:
     whole = gradients(name, backbone, None, dropout=0.0)
-    for ungraded in (False, True):
-        parts = gradients(name, backbone, 4, dropout=0.0, ungraded=ungraded)
+    for reentrant in (False, True):
+        parts = gradients(name, backbone, 4, dropout=0.0, reentrant=reentrant)
         assert whole.keys() == parts.keys()
         for key, one in whole.items():
             torch.testing.assert_close(
@@ -143,7 +144,7 @@ def test_dropout_is_drawn_as_before_when_a_part_is_read_again(
     name: str, backbone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the same parts with all that lies between kept in memory, where nothing is read twice."""
-    parts = [gradients(name, backbone, 4, dropout=None, ungraded=ungraded) for ungraded in (False, True)]
+    parts = [gradients(name, backbone, 4, dropout=None, reentrant=reentrant) for reentrant in (False, True)]
     monkeypatch.setattr(micro_batches, "checkpoint", lambda read, *given, **_: read(*given))
     kept = gradients(name, backbone, 4, dropout=None)
     none = gradients(name, backbone, 4, dropout=0.0)
@@ -295,6 +296,25 @@ def test_what_earlier_steps_left_is_given_back_before_auto_divides_a_batch(size:
     assert tried == [size, size]
 
 
+@pytest.mark.parametrize(
+    ("micro", "tried"),
+    [(MicroBatch(8, auto=False), [8, 4]), (MicroBatch(None, auto=True), [None, None, 13, 7, 4])],
+)
+def test_only_auto_tries_a_size_again(micro: MicroBatch, tried: list[int | None]) -> None:
+    """With a number a step that could be kept would be one that was taken twice."""
+    micro, asked = replace(micro), list[int | None]()
+
+    def work() -> str:
+        asked.append(micro.size)
+        if micro.size is None or micro.size > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return "done"
+
+    with nullcontext() if micro.auto else pytest.raises(OutOfMemory, match=r"micro_batch = 4, which would have"):
+        assert within_memory(work, lambda: True, micro, 25, World()) == "done"
+    assert asked == tried
+
+
 def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
     """Of equal length the first go first, on every machine: each part draws dropout of its own."""
     lengths = np.array([2, 3, 1] * 20)
@@ -311,9 +331,9 @@ def test_parts_are_of_similar_length_and_rows_keep_their_order() -> None:
     assert rows[:, 0].tolist() == list(range(60))
 
 
-@pytest.mark.parametrize("ungraded", [False, True])
+@pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("size", [2, 5, 9])
-def test_what_is_read_again_draws_what_it_drew(size: int, ungraded: bool) -> None:
+def test_what_is_read_again_draws_what_it_drew(size: int, reentrant: bool) -> None:
     """Rows of noise times 1: the gradient of 1 is the sum of that noise. All five texts at once are read once."""
     texts, one = Tokens(np.arange(5), np.ones(5, np.int64)), torch.ones(3, requires_grad=True)
     seen, graded = list[list[int]](), list[bool]()
@@ -324,9 +344,9 @@ def test_what_is_read_again_draws_what_it_drew(size: int, ungraded: bool) -> Non
         return one * torch.rand(2, len(part), 3)
 
     torch.manual_seed(0)
-    rows = in_parts(read, texts, MicroBatch(size, auto=False, ungraded=ungraded))
+    rows = in_parts(read, texts, MicroBatch(size, auto=False, reentrant=reentrant))
     rows.sum().backward()
-    assert graded == ([not ungraded] * 3 + [True] * 3 if size < 5 else [True])
+    assert graded == ([not reentrant] * 3 + [True] * 3 if size < 5 else [True])
     assert rows.shape == (2, 5, 3)
     assert len(rows.detach().unique()) == rows.numel()
     torch.testing.assert_close(one.grad, rows.detach().sum((0, 1)))
