@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FEWEST = 64  # rows and texts of a shape are multiples of this
 SHORTEST = 16  # tokens for which a shape's longest text has room, at least; above that a power of 2
 EIGHTHS = 8
-MOST = 64  # graphs of a slot: each holds inputs, outputs and gradients of its shape. 64 parts may have 40 shapes
+MOST = 64  # graphs of a slot: each holds inputs, outputs and gradients of its shape; parts of a batch have many
 
 
 def graphs_of(encoder: Encoder, world: World) -> Graphs | None:
