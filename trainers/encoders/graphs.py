@@ -8,7 +8,6 @@ padded to one of few shapes, with up to an eighth more tokens, in texts of their
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from trainers.encoders.stacked_layers import flops_of
 from trainers.engine.bf16_copies import Bf16Copy, trained
 from trainers.engine.flat_parameters import FlatParameters
 from trainers.engine.meter import counting
-from trainers.engine.shortage import Shortage, raising_shortage
+from trainers.engine.shortage import Shortage, give_back_memory, raising_shortage
 
 if TYPE_CHECKING:
     from trainers.encoders.packing import Rectangle
@@ -136,8 +135,7 @@ class Graphs:
         for own in self._slots:
             if own.free:
                 own.clear()
-        gc.collect()
-        torch.cuda.empty_cache()
+        give_back_memory()
         return self._tried(shape, width, slot)
 
     def _tried(self, shape: Shape, width: int, slot: PassSlot) -> Graph:

@@ -10,7 +10,6 @@ draws its dropout from its own stream, which is reset for the recomputation.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainers.engine.limits import MicroBatchSize, micro_batch_refusal
-from trainers.engine.shortage import OutOfMemory, Shortage, raising_shortage
+from trainers.engine.shortage import OutOfMemory, Shortage, give_back_memory, raising_shortage
 from trainers.engine.streams import seed_global
 from trainers.engine.transfers import moved
 
@@ -148,9 +147,7 @@ def within_memory(
 def _undone(undo: Callable[[], bool]) -> bool:
     """Undo, and give the device its memory back. -> what `undo` tells."""
     more = undo()
-    gc.collect()  # frames of the failed attempt hold its tensors
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    give_back_memory()
     return more
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,12 @@ def _lacks_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in LACKS)
     )
+
+
+def give_back_memory() -> None:
+    """Give the device back what this process keeps of its memory and has no use for."""
+    gc.collect()  # frames of what failed may hold tensors
+    torch.cuda.empty_cache()  # does nothing without a card
 
 
 @contextmanager

@@ -6,7 +6,7 @@ The graphs are those of `tests.no_card`; on a card the contract runs with real o
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -29,7 +29,7 @@ from trainers.encoders.encoder import Encoder
 from trainers.encoders.graphs import Graphs
 from trainers.encoders.packed_texts import PackedTexts
 from trainers.engine.flat_groups import FlatGroups
-from trainers.engine.world import Stopped, World
+from trainers.engine.world import Progress, Stopped, World
 
 MIXED = {"hard_negatives": True, "layers": 2}
 CASES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {  # case of the contract, its settings, passes of a step
@@ -107,10 +107,7 @@ def test_where_memory_is_short_smaller_parts_train_as_graphs(
     monkeypatch.setattr(Graph, "take", on_a_small_card)
     with made("cale", tmp_path) as small:
         run = replace(small.run("plain"), tasks={})
-        found, told = (
-            outcome(execute(Job(runs=(with_settings(run, micro_batch=size),)), world(precision="bf16"))).curve
-            for size in ("auto", 4)
-        )
+        found, told = (curve_of(with_settings(run, micro_batch=size)) for size in ("auto", 4))
     assert [one.figures.get("micro_batch") for one in found] == [4.0] * len(told)
     assert [one.loss for one in found] == [one.loss for one in told]
     assert too_large
@@ -134,7 +131,7 @@ def test_where_idle_graphs_fill_the_memory_the_step_is_tried_without_them(
         usual = losses(run)
         monkeypatch.setattr(Graphs, "forget", lambda own: forgotten.append(forget(own)) or forgotten[-1])
         monkeypatch.setattr(trained_by, "paired_cosines", on_a_full_card)
-        full = outcome(execute(Job(runs=(run,)), world(precision="bf16"))).curve
+        full = curve_of(run)
     assert [one.loss for one in full] == usual
     assert not any("micro_batch" in one.figures for one in full)
     assert next(asked) == len(full) + 1
@@ -163,5 +160,9 @@ def with_settings(run: Run, **settings: Any) -> Run:
     return replace(run, settings={**run.settings, **settings})
 
 
+def curve_of(run: Run, **given: Any) -> Sequence[Progress]:
+    return outcome(execute(Job(runs=(run,)), world(precision="bf16", **given))).curve
+
+
 def losses(run: Run, **given: Any) -> list[float]:
-    return [point.loss for point in outcome(execute(Job(runs=(run,)), world(precision="bf16", **given))).curve]
+    return [point.loss for point in curve_of(run, **given)]
