@@ -49,7 +49,7 @@ def noise(options: Namespace) -> int:
     metric = _metric(study, options.arm, options.metric)
     seeds = level_seeds(study.seeds.initial, options.levels)
     with doing(PREPARING):
-        prepare(study)
+        prepare(study, run.precision)
     with ledger.drive(study.name), _executor(study, ledger) as train:
         sources = _noise_sources(study, ledger, run, streams, seeds, metric, train)
     if options.json:

@@ -31,7 +31,7 @@ def plan(options: Namespace) -> int:
     with doing(PREPARING):
         plan, wider = grown_and_next(planned(study, ledger), ledger)
         if plan.left:
-            checked_backbones(study)
+            checked_backbones(study, plan.facts.precision)
             check_kept(plan, ledger)
     if options.json:
         reaches, _ = _reaches(plan, ledger)
@@ -73,7 +73,7 @@ def next_seed(plan: Plan, wider: Plan | None) -> list[dict[str, Any]]:
 
 def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     """The plan in words, with expected time and cost, claims and warnings."""
-    from orchestration.lanes.cluster import cores, named_address
+    from orchestration.lanes.cluster import RunShare, named_address, runs_that_fit_here
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
     from orchestration.plan.held import with_times
@@ -84,7 +84,9 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
         plan = with_times(plan, ledger)
     resources = plan.study.resources
     on_this_processor = not (resources.gpus_per_run or named_address())
-    here = cores() // resources.workers_per_run if on_this_processor else None
+    workers = resources.workers_per_run
+    share = RunShare(cpus=workers, memory=resources.memory_per_worker * workers)
+    here = runs_that_fit_here(share) if on_this_processor else None
     lanes = min(resources.lanes or here or 1, len(plan.jobs) or 1)
     reaches, notes = _reaches(plan, ledger)
     expected = estimate(plan)
@@ -94,6 +96,10 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     left = expected or foretold
     costs = cost_words(plan, price, left.seconds if left else None)
     notes += slips_of_processor(plan.left) if on_this_processor else []
+    if plan.left and share.memory and here == 0:
+        notes.append(
+            f"resources.memory_gib_per_run = {resources.memory_gib_per_run:g}: more than is free here now"
+        )
     return describe(
         plan,
         reaches=reaches,

@@ -27,7 +27,7 @@ def reproducible(options: Namespace) -> int:
     study, ledger = study_of(options), ledger_of(options)
     run = _chosen(study, ledger, options.arm, options.seed)
     with doing(PREPARING):
-        prepare(study)
+        prepare(study, run.precision)
     say(f"running {run.label} twice")
     with _trial_ledger(ledger) as first, _trial_ledger(ledger) as second:
         _run_in_each(study, run, (first, second))

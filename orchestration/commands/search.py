@@ -26,6 +26,7 @@ def search(options: Namespace) -> int:
     from orchestration.search.outcome import has_ended
     from orchestration.search.shown import SearchWatch, as_json, begun_anew, next_step, table
     from orchestration.search.trials import Searched, searched, selections_in
+    from orchestration.tracking.reaching import at_mlflow
     from orchestration.tracking.searches import track
 
     study, ledger = study_of(options), ledger_of(options)
@@ -39,7 +40,8 @@ def search(options: Namespace) -> int:
                 if lines := begun_anew(selection, ledger, found):
                     say(*lines)
                 with doing(PREPARING):
-                    prepare(selection.at_choices if begun else _at_all_choices(study, selection))
+                    wanted = selection.at_choices if begun else _at_all_choices(study, selection)
+                    prepare(wanted, selection.facts.precision)
                 watch, begun = SearchWatch(), True
                 result, stopped = run_search(selection, ledger, on_event=watch.event, on_change=watch.changed)
             found.append(result)
@@ -47,7 +49,8 @@ def search(options: Namespace) -> int:
         json.dumps([as_json(one) for one in found], indent=1) if options.json else "\n\n".join(map(table, found))
     )
     say(*track(found, ledger, options.mlflow))
-    say("stopped; the same command goes on from here" if stopped else next_step(study, found, ledger.url))
+    then = next_step(study, found, ledger.url, at_mlflow(options.mlflow))
+    say("stopped; the same command goes on from here" if stopped else then)
     failed = any(trial.failed for one in found for trial in one.trials)
     return SOME_FAILED if stopped or failed else DONE
 

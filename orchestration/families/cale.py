@@ -15,7 +15,13 @@ from evaluators.metrics.concept_differentiation import DISTANCES_BY_CATEGORY
 from evaluators.tasks.cale import tasks
 from evaluators.tasks.words_in_context import OCCURRENCES
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips, of_arm
+from orchestration.families.encoder_checks import (
+    check_depth,
+    check_trained,
+    length_slips,
+    micro_batch_slips,
+    of_arm,
+)
 from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.cale import SPACE
 from trainers.cale.settings import Settings, defining
@@ -84,6 +90,11 @@ def check_lengths(study: Study, backbones: Sequence[Path], corpus: CaleCorpus) -
             check_words(folder, words, markers=markers, max_length=max_length)
 
 
+def slips(study: Study) -> list[str]:
+    """Warnings of numbers that divide no step, and of lengths that nothing reads."""
+    return [*micro_batch_slips(lambda settings: 2 * settings.batch_size)(study), *length_slips(defining)(study)]
+
+
 def rows_of(corpus: CaleCorpus) -> list[RowsOf]:
     held = {"to measure on": len(corpus.pairs["test"]), "to choose by": len(corpus.pairs["val"])}
     return [RowsOf("pairs of occurrences", len(corpus.pairs["train"]), held)]
@@ -109,7 +120,7 @@ FAMILY: Family = EncoderFamily(
     sizes=(*SIZES, "held_sentences"),
     checks=(check_claims, check_pairs, check_lengths),
     backbone_checks=(check_target_layers,),
-    slips=micro_batch_slips(lambda settings: 2 * settings.batch_size),
+    slips=slips,
     space=SPACE,
     shape=shape_by("steps", "batch_size", "max_length"),
     distributions={"cosine distance": DISTANCES_BY_CATEGORY},

@@ -27,6 +27,7 @@ from orchestration.study.names import listed, meant
 from orchestration.study.run import NO_BACKBONE
 from trainers.command.process import PYTHON
 from trainers.command.settings import GIVEN, SEED, Settings, command_of, defining, literal_words, names_seed
+from trainers.encoders.backbones import check_precision
 from trainers.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class CommandFamily(EncoderFamily):
     """An encoder family whose own task reads a file, so that `prepare` cannot try it on made-up vectors."""
 
     def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
-        """Refuse none: a script may open what semray cannot."""
+        """Refuse what no arm without a script could be read in; a script may open what semray cannot."""
+        for folder in () if all(arm.run for arm in study.arms.values()) else backbones:
+            check_precision(folder, study.resources.precision)
 
     def check_kept(self, study: Study, kept: Callable[[], Sequence[tuple[Run, Collection[str]]]]) -> None:
         """Refuse a task that needs an encoder, or scores, where no finished command of an arm left it."""

@@ -13,7 +13,7 @@ from corpora.concept.records import RULES
 from evaluators.tasks.concept import LAYERS, tasks
 from orchestration.families import public_spread
 from orchestration.families.contract import Against, ArmSeen, ByLayer, Family, RowsOf, Trainer
-from orchestration.families.encoder_checks import check_depth, check_trained, micro_batch_slips
+from orchestration.families.encoder_checks import check_depth, check_trained, length_slips, micro_batch_slips
 from orchestration.families.encoders import EncoderFamily, shape_by
 from orchestration.study.names import listed
 from search_spaces.concept import SPACE
@@ -85,7 +85,8 @@ def check_batches(study: Study, backbones: Sequence[Path], corpus: ConceptCorpus
 
 
 def slips(study: Study) -> list[str]:
-    return [*micro_batch_slips(partial(most_at_once, study.data))(study), *idle_weights(study)]
+    undivided = micro_batch_slips(partial(most_at_once, study.data))
+    return [*undivided(study), *idle_weights(study), *length_slips(defining)(study)]
 
 
 def most_at_once(data: ConceptData, settings: Settings) -> int:

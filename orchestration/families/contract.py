@@ -262,6 +262,7 @@ class Family(Protocol):
     def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
         """Raise ValueError or BackboneError for a backbone that its configuration shows to be none for an arm.
 
+        The study's `resources.precision` is that of its runs, never `auto`.
         Plans ask too: nothing is built, and no library that trains is loaded.
         """
         ...

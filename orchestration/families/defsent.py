@@ -10,10 +10,11 @@ from corpora.defsent.corpus import fingerprint, load
 from corpora.defsent.data import SIZES, DefsentData
 from evaluators.tasks.defsent import DEFINITIONS, tasks
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoder_checks import of_arm
+from orchestration.families.encoder_checks import check_trained, length_slips, of_arm
 from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.defsent import SPACE
 from trainers.defsent.settings import FITTED, Settings, defining
+from trainers.engine.limits import check_shared
 
 if TYPE_CHECKING:
     from corpora.defsent.records import DefsentCorpus
@@ -94,11 +95,8 @@ def check_claims(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus)
 def check_batches(study: Study, backbones: Sequence[Path], corpus: DefsentCorpus) -> None:
     """Raise ValueError for a batch that workers cannot share, and for Sentence-BERT without sentence pairs."""
     workers = study.resources.workers_per_run
+    check_trained(study, lambda arm: check_shared(arm.batch_size, workers))
     for name, arm in study.arms.items():
-        if arm.train and arm.batch_size % workers:
-            raise ValueError(
-                f"arms.{name}.batch_size = {arm.batch_size}\n  accepted: a multiple of {workers} workers"
-            )
         if arm.train and arm.objective == "inference" and corpus.inferences is None:
             raise ValueError(
                 f"arms.{name}.objective = 'inference', and data.nli = 'none'\n  accepted: a data.nli with pairs:"
@@ -131,6 +129,7 @@ FAMILY: Family = EncoderFamily(
     told=told,
     sizes=SIZES,
     checks=(check_heads, check_claims, check_batches, check_words),
+    slips=length_slips(defining),
     space=SPACE,
     shape=shape_by("objective", "epochs", "steps", "batch_size", "max_length"),
     # DefSent, table 5: sd of ten seeds for BERT-base, cls.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,47 @@ def micro_batch_slips(most_at_once: Callable[[Any], int]) -> Callable[[Study], l
         ]
 
     return slips
+
+
+def length_slips(defining: Callable[[Any], Mapping[str, Any]]) -> Callable[[Study], list[str]]:
+    """A family's `slips` for arms that ask for more tokens of a text than a backbone takes.
+
+    defining: the settings that define an arm, in which lengths are called max_length and read_length.
+    """
+
+    def slips(study: Study) -> list[str]:
+        beyond: dict[tuple[str, int, str, int], list[str]] = {}
+        for name, most in _taken(study.backbones).items():
+            for arm, settings in study.arms.items():
+                for field, asked in _lengths(defining(settings), type(settings)()).items():
+                    if asked > most:
+                        beyond.setdefault((field, asked, name, most), []).append(arm)
+        return [
+            f"{listed(arms)}: {field} = {asked:,} reads {most:,} tokens of a text, all that {name} takes; yet "
+            f"such runs have other ids than with {most:,}"
+            for (field, asked, name, most), arms in beyond.items()
+        ]
+
+    return slips
+
+
+def _taken(backbones: Sequence[str]) -> dict[str, int]:
+    """The most tokens of a text that each backbone takes, of those that are here and say so."""
+    from trainers.encoders.backbones import BackboneError, resolve_backbone
+    from trainers.encoders.tokens import longest_in
+
+    found: dict[str, int] = {}
+    for name in backbones:
+        with suppress(BackboneError):
+            if (most := longest_in(resolve_backbone(name, fetch=False))) is not None:
+                found[name] = most
+    return found
+
+
+def _lengths(defining: Mapping[str, Any], usual: Any) -> dict[str, int]:
+    """How many tokens of a text an arm asks for, by field. usual: the default settings, which ask for nothing."""
+    asked = {name: defining.get(name) for name in ("max_length", "read_length")}
+    return {name: value for name, value in asked.items() if value and value != getattr(usual, name)}
 
 
 def check_depth(study: Study, backbones: Sequence[Path], deepest: Callable[[Any], int]) -> None:

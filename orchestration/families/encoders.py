@@ -49,7 +49,7 @@ from orchestration.study.run import (
     Trained,
     built,
 )
-from trainers.encoders.backbones import check_kind
+from trainers.encoders.backbones import check_kind, check_precision
 
 if TYPE_CHECKING:
     from orchestration.study.study import Study
@@ -150,8 +150,10 @@ class EncoderFamily:
                     self.shape(arm)
 
     def check_backbones(self, study: Study, backbones: Sequence[Path]) -> None:
-        for folder in () if self.by_library else backbones:
-            check_kind(folder)
+        for folder in backbones:
+            if not self.by_library:
+                check_kind(folder)
+            check_precision(folder, study.resources.precision)
         for check in self.backbone_checks:
             check(study, backbones)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestration.families.contract import Family, Opener
-from orchestration.families.encoder_checks import of_arm
+from orchestration.families.encoder_checks import length_slips, of_arm
 from orchestration.families.encoders import EncoderFamily
 from trainers.encoders.own_reading import own_readout
 from trainers.frozen.settings import FrozenData, Settings, defining
@@ -56,4 +56,5 @@ FAMILY: Family = EncoderFamily(
     trainer=opener,
     told=told,
     backbone_checks=(check_modules,),
+    slips=length_slips(defining),
 )

@@ -14,7 +14,7 @@ from corpora.store.cache import key_of
 from evaluators.tasks.sts import SETS
 from orchestration.families import opening, public_spread
 from orchestration.families.contract import Family, RowsOf, Trainer
-from orchestration.families.encoder_checks import check_depth, micro_batch_slips, of_arm
+from orchestration.families.encoder_checks import check_depth, length_slips, micro_batch_slips, of_arm
 from orchestration.families.encoders import EncoderFamily, shape_by
 from search_spaces.san import SCALES, SPACE
 from trainers.san.settings import PROMPTED, Settings, defining
@@ -179,7 +179,7 @@ FAMILY: Family = EncoderFamily(
     checks=(check_arms, check_backbones),
     backbone_checks=(check_enough_layers,),
     first_checks=(check_search,),
-    slips=micro_batch_slips(most_at_once),
+    slips=lambda study: [*micro_batch_slips(most_at_once)(study), *length_slips(defining)(study)],
     space=SPACE,
     shape=shape,
     spread=public_spread.of_simcse(),

@@ -17,7 +17,7 @@ from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
 from search_spaces.sentence_transformers import SPACE
-from trainers.encoders.backbones import backbone_fingerprint, resolve_backbone
+from trainers.encoders.backbones import backbone_fingerprint, check_precision, resolve_backbone
 from trainers.sentence_transformers.losses import ALONE, LOSSES, Spec, guide_of, inner
 from trainers.sentence_transformers.settings import Settings, defining
 
@@ -136,6 +136,12 @@ def check_forms(study: Study) -> None:
                     raise ValueError(f"{sampler}\n  accepted: with batches of 4 rows or more, an even number")
 
 
+def check_guides(study: Study, backbones: Sequence[Path]) -> None:
+    """Raise BackboneError for a guide that cannot read beside the runs, in their precision."""
+    for name, guide in study.data.guides.items():
+        check_precision(resolve_backbone(guide), study.resources.precision, f"data.guides.{name}")
+
+
 def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
     """Classes are whole numbers, as many as the loss is told; no data set is smaller than a batch."""
     for name, arm, sets in trained(study):
@@ -152,6 +158,20 @@ def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -
             if arm.batch_sampler == "group_by_label" and pairs < 2:
                 raise ValueError(f"{told}: group_by_label\n  accepted: two classes or more with two rows each")
             _check_width(told, max(spec.get("matryoshka_dims", [0])), backbones)
+
+
+def check_lora(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
+    """Raise ValueError for an arm whose LoRA finds no layers to update in a backbone."""
+    from trainers.sentence_transformers.lora import check_targets
+
+    for name, arm, _ in trained(study):
+        if arm.lora is None:
+            continue
+        for folder in backbones:
+            try:
+                check_targets(folder, arm.lora)
+            except ValueError as error:
+                raise ValueError(f"arms.{name}.{error}") from None
 
 
 def _check_width(told: str, widest: int, backbones: Sequence[Path]) -> None:
@@ -228,7 +248,8 @@ FAMILY: Family = EncoderFamily(
     trainer=trainer,
     own_tasks=held_out.tasks,
     told_of_corpus=told_of_rows,
-    checks=(check_labels,),
+    checks=(check_labels, check_lora),
+    backbone_checks=(check_guides,),
     first_checks=(check_world, check_names, check_workers, check_forms),
     first_study=first_study,
     space=SPACE,

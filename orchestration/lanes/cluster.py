@@ -134,6 +134,16 @@ def runs_that_fit(share: RunShare) -> int:
     return int(room)
 
 
+def runs_that_fit_here(share: RunShare) -> int:
+    """As `runs_that_fit`, of a Ray without GPUs that this machine would start now."""
+    room = cores() // share.cpus
+    if share.memory:
+        from ray._private.utils import estimate_available_memory
+
+        room = min(room, (estimate_available_memory() - OBJECT_STORE_BYTES) // share.memory)
+    return int(max(room, 0))
+
+
 def room_words() -> str:
     """The total and free resources of the connected Ray, in words."""
     import ray

@@ -141,7 +141,6 @@ def gather_facts(study: Study) -> Facts:
     """Read the models, the corpus, the tasks and this machine. StudyError names everything that is missing."""
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
-    from trainers.engine.precision import best_precision
 
     problems, backbones, corpus, tasks, former = list[str](), {}, "", {}, ""
     recipes = family(study.family)
@@ -177,8 +176,7 @@ def gather_facts(study: Study) -> Facts:
     ]
     if problems:
         raise StudyError("\n".join(problems))
-    best = best_precision("cuda" if study.resources.gpus_per_run else "cpu")
-    facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=best, former=former)
+    facts = Facts(backbones=backbones, corpus=corpus, tasks=tasks, precision=_best(study), former=former)
     previous = {task.name: task.fingerprint_of(task.version - 1) for task in needed if task.version > 1}
     return replace(facts, former="", before=replace(facts, tasks=tasks | previous)) if previous else facts
 
@@ -197,30 +195,53 @@ def search_tasks(study: Study, table: Tasks) -> tuple[str, ...]:
     return tuple(name for name, task in table.items() if is_dev(name) and sought & task.metrics.keys())
 
 
-def prepare(study: Study) -> None:
-    """Build or open what all runs need, before any lane starts. StudyError for mistakes that only this finds."""
+def prepare(study: Study, auto: Precision | None = None) -> None:
+    """Build or open what all runs need, before any lane starts. StudyError for mistakes that only this finds.
+
+    auto: as in `checked_backbones`.
+    """
     from corpora.store.errors import CorpusError
     from trainers.encoders.backbones import BackboneError
 
     if absent := missing_packages():
         raise needs_train(study.path.name, absent[0])
-    folders = checked_backbones(study)
+    folders = checked_backbones(study, auto)
     try:
         family(study.family).prepare(study, folders)
     except (CorpusError, BackboneError, ValueError) as error:
         raise StudyError(f"{study.path}: {error}") from None
 
 
-def checked_backbones(study: Study) -> list[Path]:
-    """The folders of the backbones. StudyError for one that its configuration shows to be none for an arm."""
+def checked_backbones(study: Study, auto: Precision | None = None) -> list[Path]:
+    """The folders of the backbones. StudyError for one that its configuration shows to be none for an arm.
+
+    auto: what `precision: auto` means, which a plan's facts say; None for what it means where the ledger holds
+    nothing of the study.
+    """
     from trainers.encoders.backbones import BackboneError, resolve_backbone
 
     folders = [resolve_backbone(name) for name in study.backbones if name != NO_BACKBONE]
+    precision = _precision(study, auto or _best(study))
+    resolved = replace(study, resources=replace(study.resources, precision=precision))
     try:
-        family(study.family).check_backbones(study, folders)
+        family(study.family).check_backbones(resolved, folders)
     except (BackboneError, ValueError) as error:
         raise StudyError(f"{study.path}: {error}") from None
     return folders
+
+
+def _best(study: Study) -> Precision:
+    """The precision that this machine, or a GPU if runs use one, computes fastest in."""
+    from trainers.engine.precision import best_precision
+
+    return best_precision("cuda" if study.resources.gpus_per_run else "cpu")
+
+
+def _precision(study: Study, auto: Precision) -> Precision:
+    """The precision of a study's runs. auto: what `precision: auto` means."""
+    if family(study.family).stacked:
+        return "fp32"  # a stack equals its members bit for bit in fp32
+    return auto if study.resources.precision == "auto" else study.resources.precision
 
 
 def _twins(fingerprints: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -268,8 +289,7 @@ def planned_run(study: Study, facts: Facts, arm: str, backbone: str, seed: int |
 
 def _resolved(study: Study, facts: Facts, arm: str, backbone: str, seed: int | None) -> Run:
     settings, resources, recipes = study.arms[arm], study.resources, family(study.family)
-    wanted = facts.precision if resources.precision == "auto" else resources.precision
-    precision = "fp32" if recipes.stacked else wanted  # a stack equals its members bit for bit in fp32
+    precision = _precision(study, facts.precision)
     defining = registry.defining(study.family, settings, precision)
     without_dev = recipes.dev_apart and all(map(is_dev, study.evaluate))
     return Run(

@@ -82,7 +82,13 @@ class Settings:
             raise ValueError(
                 "train.hard_negatives = true\n  accepted: false with t2d_weight: 0, as they belong to definitions"
             )
-        pushed = self.hard_negatives and self.hn_coefficient > 0 and self.hn_mode not in UNIFIED
+        unified = self.hard_negatives and self.hn_mode in UNIFIED
+        pushed = self.hard_negatives and self.hn_coefficient > 0 and not unified
+        if self.train and self.batch_size == 1 and not (unified or pushed):
+            raise ValueError(
+                "train.batch_size = 1\n  accepted: 2 and more, or with hard_negatives: a pair is told from the"
+                " others of its batch"
+            )
         if self.train and self.readout in MIXTURES and self.deep_supervision == "instead" and not pushed:
             raise ValueError(
                 "train.deep_supervision = 'instead'\n  accepted: beside, or hard_negatives that are pushed away"

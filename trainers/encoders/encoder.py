@@ -21,7 +21,7 @@ from torch.nn.functional import embedding
 
 from corpora.store.telling import Tell, counted, unheard
 from trainers.encoders import packing, readouts
-from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind
+from trainers.encoders.backbones import ENCODER_ALONE, BackboneError, check_kind, read_otherwise
 from trainers.encoders.cpu_products import put_even
 from trainers.encoders.dropout import put_sites
 from trainers.encoders.encoder_folder import read_gate, read_record, write_encoder
@@ -35,6 +35,7 @@ from trainers.encoders.tokens import (
     Tokens,
     groups,
     passes,
+    positions_declared,
     positions_of,
     remembered,
     tokenise,
@@ -74,7 +75,7 @@ class Encoder(nn.Module):
     by weights that layer_gate computes from each text, which start uniform too. precision "bf16" lets `encode` run
     its matrix products in bfloat16. normalises: the backbone's own sentence-transformers modules end in unit
     vectors; if not, `readers` also offers its vectors unscaled. max_length: None for as many tokens as the
-    backbone has positions for. `truncated` counts the texts that `encode` and `tokenise` cut at max_length.
+    backbone declares positions. `truncated` counts the texts that `encode` and `tokenise` cut at max_length.
     """
 
     def __init__(
@@ -97,8 +98,7 @@ class Encoder(nn.Module):
         self.tokenizer = tokenizer
         self.readout: Readout = readout
         self.layers = layers
-        longest = _longest(backbone.config, tokenizer)
-        self.max_length = longest if max_length is None else min(max_length, longest)
+        self.max_length = _length(max_length, backbone.config, tokenizer)
         self.prefix = prefix
         self.normalises = normalises
         self.precision: Precision = precision
@@ -409,7 +409,8 @@ def load_backbone(path: Path) -> tuple[Any, Any]:
     packing.register()
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every shape, and is not deterministic
     with quiet():
-        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+        otherwise = read_otherwise(path)
+        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False, **otherwise)
         architecture: Any = MODEL_MAPPING[type(config)]
         accepted = inspect.signature(architecture).parameters
         extra: dict[str, Any] = {"add_pooling_layer": False} if "add_pooling_layer" in accepted else {}
@@ -437,6 +438,11 @@ def _layers(out: Any, every: bool) -> Sequence[Tensor]:
     return out.hidden_states if every else (out.last_hidden_state,)
 
 
-def _longest(config: Any, tokenizer: Any) -> int:
-    """The most tokens of a text that both backbone and tokenizer accept."""
-    return int(min(positions_of(config) or tokenizer.model_max_length, tokenizer.model_max_length))
+def _length(asked: int | None, config: Any, tokenizer: Any) -> int:
+    """The most tokens of a text that are read: as many as asked for, if backbone and tokenizer accept them.
+
+    None asks for the positions that a configuration declares, also where they bound nothing.
+    """
+    longest = tokenizer.model_max_length
+    positions = positions_declared(config) if asked is None else positions_of(config)
+    return int(min(asked or longest, positions or longest, longest))

@@ -171,8 +171,6 @@ class SentenceEncoder:
                 model_kwargs={"use_safetensors": True, "dtype": "float32"},
             ).eval()
         if self.max_length is not None:
-            config = getattr(model.transformers_model, "config", None)
-            bounded = getattr(config, "position_biased_input", True)  # DeBERTa v2 and v3: relative positions alone
-            positions = positions_of(config) if bounded else None
+            positions = positions_of(getattr(model.transformers_model, "config", None))
             model.max_seq_length = min(self.max_length, positions or self.max_length)
         return model

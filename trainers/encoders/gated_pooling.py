@@ -20,7 +20,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Transf
 from torch import Tensor
 
 from trainers.encoders import readouts
-from trainers.encoders.backbones import GATED_POOLING, listed_modules
+from trainers.encoders.backbones import GATED_POOLING, listed_modules, read_otherwise
 from trainers.encoders.layer_gate import LayerGate
 
 WEIGHTS = "model.safetensors"
@@ -62,13 +62,13 @@ class GatedLayerPooling(Module):
 
 def sentence_transformer(folder: Path, **options: Any) -> SentenceTransformer:
     """`SentenceTransformer(folder)`, also where the folder holds a gated readout. options: as it takes them."""
-    modules = listed_modules(folder)
+    modules, otherwise = listed_modules(folder), dict(read_otherwise(folder))
     gated = next((module["path"] for module in modules if module["type"] == GATED_POOLING), None)
     if gated is None:
-        return SentenceTransformer(str(folder), trust_remote_code=False, **options)
+        return SentenceTransformer(str(folder), trust_remote_code=False, config_kwargs=otherwise, **options)
     reading = {"local_files_only": True, "model_kwargs": options.pop("model_kwargs", None)}
     declared = json.loads((folder / "config_sentence_transformers.json").read_text())
     prompts = {name: declared[name] for name in ("prompts", "default_prompt_name") if name in declared}
-    body = Transformer.load(str(folder), trust_remote_code=False, **reading)
+    body = Transformer.load(str(folder), trust_remote_code=False, config_kwargs=otherwise, **reading)
     parts = [body, GatedLayerPooling.load(str(folder), gated), Normalize()]
     return SentenceTransformer(modules=parts, trust_remote_code=False, **prompts, **options)

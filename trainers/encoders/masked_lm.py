@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from trainers.encoders.backbones import read_otherwise
 from trainers.encoders.quiet import quiet
 
 
@@ -26,5 +27,6 @@ def load_masked_lm(folder: Path) -> tuple[Any, Sequence[str]]:
             trust_remote_code=False,
             dtype=torch.float32,
             output_loading_info=True,
+            **read_otherwise(folder),
         )
     return model, sorted(loading["missing_keys"])

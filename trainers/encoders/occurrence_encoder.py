@@ -6,7 +6,6 @@ encoder.encode([Occurrence("He sat on the bank .", 14, 18, "bank")])     # (1, 3
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,4 +157,4 @@ class LemmaPoints:
 
     def save(self, path: Path) -> None:
         """Write the record alone: nothing was learnt."""
-        (path / RECORD).write_text(json.dumps({"readout": "lemma"}) + "\n")
+        write_json(path / RECORD, {"readout": "lemma"})

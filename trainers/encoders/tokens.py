@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trainers.encoders.backbones import read_json
 from trainers.encoders.quiet import quiet
 
 if TYPE_CHECKING:
@@ -172,11 +174,26 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def positions_of(config: Any) -> int | None:
-    """The number of positions of a backbone, None if unlimited; RoBERTa and MPNet reserve two for padding."""
+    """The number of positions that a backbone has, None if unlimited.
+
+    DeBERTa v2 and v3 have relative positions alone, which bound no text whatever number they declare.
+    """
+    return positions_declared(config) if getattr(config, "position_biased_input", True) else None
+
+
+def positions_declared(config: Any) -> int | None:
+    """The number of positions in a configuration, None without one; RoBERTa and MPNet reserve two for padding."""
     positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
     if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2
     return positions or None
+
+
+def longest_in(folder: Path) -> int | None:
+    """The most tokens of a text that a folder's files let `Encoder` read; None if they do not say."""
+    config = SimpleNamespace(**{"model_type": None, **read_json(folder / "config.json")})
+    limits = positions_of(config), read_json(folder / "tokenizer_config.json").get("model_max_length")
+    return min((int(limit) for limit in limits if limit is not None), default=None)
 
 
 def texts_cut(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> int:

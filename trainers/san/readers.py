@@ -19,6 +19,7 @@ from trainers.encoders.backbones import listed_modules
 from trainers.encoders.encoder import Encoder
 from trainers.encoders.encoder_folder import write_json
 from trainers.encoders.packing import padded_kind
+from trainers.encoders.weightless import without_weights
 from trainers.san.dropout import check_sites, drops, set_rate
 from trainers.san.settings import PROMPTED, Settings
 from trainers.san.templates import VIEW, in_template, mask_token
@@ -90,7 +91,7 @@ def keep_layers(body: Any, count: int) -> None:
 
 def check_layers(folder: Path, count: int) -> None:
     """ValueError when a backbone cannot be left with its first layers alone; its weights are not read."""
-    keep_layers(_without_weights(folder), count)
+    keep_layers(without_weights(folder), count)
 
 
 def check_dropout(folder: Path, settings: Settings) -> None:
@@ -99,21 +100,12 @@ def check_dropout(folder: Path, settings: Settings) -> None:
     What runs packed has some that a rate could be of.
     """
     if settings.rates and padded_kind(folder) is not None:
-        check_sites(_without_weights(folder), settings.rates)
-    if settings.own_dropout_alone and not drops(_without_weights(folder)):
+        check_sites(without_weights(folder), settings.rates)
+    if settings.own_dropout_alone and not drops(without_weights(folder)):
         raise ValueError(
             "train.p1 = None\n  accepted: a rate such as 0.1, or a backbone that has one of its own: without"
             " dropout the two views of a sentence are equal"
         )
-
-
-def _without_weights(folder: Path) -> Any:
-    import torch
-    from transformers import AutoConfig, AutoModel
-
-    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    with torch.device("meta"):
-        return AutoModel.from_config(config)
 
 
 def reader_of(settings: Settings, encoder: Encoder, head: nn.Linear | None) -> Reader:

@@ -98,6 +98,11 @@ class Settings:
         if self.train:
             self._check_negatives()
             self._check_teachers()
+            if self.batch_size == 1 and self.in_batch_alone:
+                raise ValueError(
+                    "train.batch_size = 1\n  accepted: 2 and more, or with san hince or hard: a sentence is told"
+                    " from the others of its batch"
+                )
 
     def _check_negatives(self) -> None:
         if self.needs_set and not self.negatives:
@@ -144,6 +149,11 @@ class Settings:
         one_text = self.host not in PROMPTED | {"simcse_sup"}
         second_rate = self.p2_of == "second_view" and self.p2 > 0
         return self.train and one_text and self.p1 is None and not second_rate
+
+    @property
+    def in_batch_alone(self) -> bool:
+        """True if all that a sentence is told from, or ranked among, are the others of its batch."""
+        return self.san == "off" and self.host not in PROMPTED | {"simcse_sup"}
 
     @property
     def reads_at(self) -> int:

@@ -16,6 +16,7 @@ from trainers.engine.limits import Batch, Steps
 from trainers.sentence_transformers.losses import LOSSES, Spec, spec_of
 
 LOSS = f"a loss by its name, {{name: …, its arguments}}, or one for each data set, of {', '.join(LOSSES)}"
+TARGETS = "a list of at least one name of layers"
 BatchSampler = Literal["batch_sampler", "no_duplicates", "group_by_label"]
 MixtureSampler = Literal["proportional", "round_robin", "weighted"]
 Schedule = Literal["linear", "cosine", "constant", "constant_with_warmup"]
@@ -33,7 +34,11 @@ class LoraSettings:
     r: Count = 8
     lora_alpha: Count = 8
     lora_dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    target_modules: tuple[str, ...] | None = None
+    target_modules: Annotated[tuple[str, ...], TARGETS] | None = None
+
+    def __post_init__(self) -> None:
+        if self.target_modules == ():
+            raise ValueError(f"lora.target_modules = []\n  accepted: {TARGETS} or null")
 
 
 @dataclass(frozen=True, kw_only=True)

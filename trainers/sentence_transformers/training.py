@@ -158,18 +158,11 @@ def _guide(name: str, encoder: SentenceModel) -> Any:
 
 
 def _add_lora(encoder: SentenceModel, lora: LoraSettings) -> None:
-    import peft
+    from trainers.sentence_transformers.lora import with_lora
 
     encoder.model.requires_grad_(False)  # only the updates are trained
     body: Any = encoder.model[0]
-    config = peft.LoraConfig(
-        task_type="FEATURE_EXTRACTION",
-        r=lora.r,
-        lora_alpha=lora.lora_alpha,
-        lora_dropout=lora.lora_dropout,
-        target_modules=None if lora.target_modules is None else list(lora.target_modules),
-    )
-    body.model = peft.get_peft_model(body.model, config)
+    body.model = with_lora(body.model, lora)
 
 
 def _merge_lora(encoder: SentenceModel) -> None:

@@ -20,7 +20,7 @@ from orchestration.lanes.in_this_process import carry_out
 from orchestration.lanes.lane import execute
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned as made
-from orchestration.plan.plan import Plan, gather_facts, plan
+from orchestration.plan.plan import Plan, checked_backbones, gather_facts, plan
 from orchestration.reading.read_study import read_study
 from orchestration.search.shown import summary
 from orchestration.search.trials import Searched, Selection, selections
@@ -513,3 +513,16 @@ def test_an_arm_may_be_the_backbone_as_it_is(place: Path) -> None:
     still, trained = (outcome(execute(Job(runs=(run,)), World())) for run in plan(study, gather_facts(study)).runs)
     assert still.values.keys() == trained.values.keys()
     assert (still.scores[0].values != trained.scores[0].values).any()
+
+
+def test_of_backbones_that_a_script_opens_itself_none_is_refused(place: Path) -> None:
+    """An arm without one is read by semray, in the precision of the study."""
+    tiny_backbone(place / "tiny")
+    (place / "tiny" / "config.json").write_text('{"model_type": "deberta"}')
+    text = STUDY.replace("seeds:", f"backbones: [{place}/tiny]\nresources: {{precision: bf16}}\nseeds:")
+    bare = text.replace("slow: {lr: 1.0e-3}", "slow: {train: false, run: []}")
+    (place / "mine.yaml").write_text(text)
+    checked_backbones(read_study(place / "mine.yaml"))
+    (place / "bare.yaml").write_text(bare.replace("[scores]", "[geometry/STS-B]").partition("compare:")[0])
+    with pytest.raises(StudyError, match=r"of the kind deberta, .*\n  accepted: resources\.precision: fp32"):
+        checked_backbones(read_study(place / "bare.yaml"))

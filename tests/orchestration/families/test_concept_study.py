@@ -127,6 +127,17 @@ def test_a_readout_that_nothing_would_train_is_refused_where_the_study_is_read(p
     study_in(place, STUDY, "deep_supervision: beside", "deep_supervision: instead")
 
 
+def test_a_pair_alone_in_its_batch_is_told_from_hard_negatives_or_refused(place: Path) -> None:
+    """Its loss would be 0 at every step."""
+    said = r"arms\.B2\.batch_size = 1\n  accepted: 2 and more, or with hard_negatives"
+    for alone in ("hard_negatives: false", "hn_coefficient: 0"):
+        with pytest.raises(StudyError, match=said):
+            study_in(place, STUDY, "{readout: cls}", f"{{readout: cls, batch_size: 1, {alone}}}")
+    for told_apart in ("hn_coefficient: 0.5", "hn_coefficient: 0, hn_mode: unified"):
+        study_in(place, STUDY, "{readout: cls}", f"{{readout: cls, batch_size: 1, {told_apart}}}")
+    Settings(batch_size=1, train=False)
+
+
 def test_hard_negatives_are_those_of_definitions_that_are_trained_on(place: Path) -> None:
     with pytest.raises(StudyError, match=r"train\.hard_negatives = true\n  accepted: false with t2d_weight: 0"):
         study_in(place, STUDY, "{readout: cls}", "{readout: cls, t2d_weight: 0}")

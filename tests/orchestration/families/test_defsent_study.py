@@ -117,7 +117,7 @@ def test_a_fitted_head_makes_an_untrained_arm_depend_on_the_rows(runs: dict[str,
             "random: {head_source: random, readout: mean}",
             r"compare: D11: defsent has head_source pretrained, random random\n  accepted: ",
         ),
-        ("seeds: 2", "seeds: 2\nresources: {workers_per_run: 3}", r"batch_size = 8\n  accepted: a multiple of 3"),
+        ("seeds: 2", "seeds: 2\nresources: {workers_per_run: 3}", r"train\.batch_size = 8\n  accepted: a multiple of the 3 w"),
         (
             "gcide: PLACE/gcide",
             "gcide: PLACE/strange",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from orchestration.commands.cli import main
 from orchestration.families.concept import check_layers
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
-from orchestration.plan.plan import gather_facts, prepare
+from orchestration.plan.plan import gather_facts, plan, prepare
 from orchestration.study.errors import StudyError
 from tests.corpora.conftest import write_small_wordnet
 from tests.finished_study import fill
@@ -127,6 +128,31 @@ def test_backbones_that_no_run_could_train_are_found(
     study = study_in(place, STUDY, "PLACE/tiny", str(copied))
     assert main(["plan", str(study.path), "--ledger", str(tmp_path / "ledger")]) == 2
     assert re.search(said, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", ["deberta", "xmod"])
+def test_a_kind_that_no_run_could_read_in_bf16_is_found(
+    place: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the study says bf16 or `auto` means it, and not where the ledger's runs have it mean fp32."""
+    copied = shutil.copytree(place / "tiny", tmp_path / kind)
+    (copied / "config.json").write_text(json.dumps({"model_type": kind, "num_hidden_layers": 6}))
+    text = STUDY.replace("PLACE/tiny", str(copied))
+    said = rf"{kind}, which transformers cannot run in bf16, .*\n  accepted: resources\.precision: fp32"
+    with pytest.raises(StudyError, match=said):
+        prepare(study_in(place, text, "workers_per_run: 2", "workers_per_run: 2, precision: bf16"))
+    with pytest.raises(StudyError, match=said):
+        prepare(study_in(place, text, "workers_per_run: 2", "workers_per_run: 2, gpus_per_run: 2"))
+    prepare(study_in(place, text, "workers_per_run: 2", "workers_per_run: 2, precision: fp32"))
+    monkeypatch.setattr("trainers.engine.precision.best_precision", lambda device: "bf16")
+    study, ledger = study_in(place, text), Ledger(tmp_path / "ledger")
+    asked = ["plan", str(study.path), "--ledger", ledger.url]
+    assert main(asked) == 2
+    assert re.search(said, capsys.readouterr().err)
+    in_fp32 = plan(study, replace(gather_facts(study), precision="fp32"))
+    fill(ledger, in_fp32.runs[:2])
+    assert planned(study, ledger).left
+    assert main(asked) == 0
 
 
 def test_layers_that_a_backbone_lacks_are_found_by_a_plan_that_has_something_left(

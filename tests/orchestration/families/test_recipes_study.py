@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -192,6 +194,55 @@ def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.
     monkeypatch.setattr(sentence_transformers, "find_spec", lambda name: None)
     with pytest.raises(StudyError, match=r"lora: needs PEFT\n  accepted: after pip install 'semray\[lora\]'"):
         planned(place, STUDY.replace("{loss: CoSENTLoss,", "{lora: {r: 2}, loss: CoSENTLoss,"))
+
+
+@pytest.mark.parametrize(
+    ("lora", "said"),
+    [
+        ("{target_modules: [quary]}", r'= \["quary"\]\n  accepted: with tiny a list of dense, key, query, value'),
+        (
+            "{target_modules: [LayerNorm]}",
+            r'= \["LayerNorm"\]\n  accepted: with tiny a list of dense, key, query, value',
+        ),
+        ("{target_modules: []}", r"= \[\]\n  accepted: a list of at least one name of layers or null"),
+    ],
+)
+def test_lora_of_layers_that_a_backbone_lacks_is_refused(place: Path, lora: str, said: str) -> None:
+    pytest.importorskip("peft")
+    with pytest.raises(StudyError, match=rf"arms\.cosent\.lora\.target_modules {said}"):
+        planned(place, STUDY.replace("{loss: CoSENTLoss,", f"{{lora: {lora}, loss: CoSENTLoss,"))
+    planned(place, STUDY.replace("{loss: CoSENTLoss,", "{lora: {target_modules: [key]}, loss: CoSENTLoss,"))
+
+
+def test_lora_without_names_is_refused_where_peft_chooses_none(place: Path, tmp_path: Path) -> None:
+    """It knows BERT's layers, and none of MPNet's."""
+    pytest.importorskip("peft")
+    text = STUDY.replace("{loss: CoSENTLoss,", "{lora: {}, loss: CoSENTLoss,")
+    planned(place, text)
+    copied = of_kind("mpnet", place, tmp_path)
+    with pytest.raises(
+        StudyError, match=r"lora\.target_modules = null\n  accepted: with mpnet a list of dense, k, "
+    ):
+        planned(place, text.replace("[PLACE/tiny]", f"[{copied}]"))
+
+
+def test_backbones_and_guides_that_cannot_run_in_bf16_are_refused(place: Path, tmp_path: Path) -> None:
+    half = STUDY.replace("lanes: 1", "lanes: 1, precision: bf16")
+    copied = of_kind("deberta", place, tmp_path)
+    said = r": .*deberta is of the kind deberta, .*\n  accepted: resources\.precision: fp32"
+    with pytest.raises(StudyError, match=f"backbones{said}"):
+        planned(place, half.replace("[PLACE/tiny]", f"[{copied}]"))
+    with pytest.raises(StudyError, match=f"data.guides.small{said}"):
+        planned(place, half.replace("small: PLACE/tiny", f"small: {copied}"))
+    planned(place, half.replace("bf16", "fp32").replace("[PLACE/tiny]", f"[{copied}]"))
+
+
+def of_kind(kind: str, place: Path, folder: Path) -> Path:
+    """The tiny backbone with the configuration of another kind: its weights are not looked into before a lane."""
+    copied = shutil.copytree(place / "tiny", folder / kind)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    (copied / "config.json").write_text(json.dumps({"model_type": kind, "vocab_size": 400, **sizes}))
+    return copied
 
 
 @pytest.mark.parametrize(

@@ -337,6 +337,17 @@ def test_finished_pairs_replace_the_public_spread(load: Load) -> None:
     assert (equal.sd, equal.whence) == (None, ("3 finished pairs are all equal",))
 
 
+@pytest.mark.parametrize(("pairs", "few"), [(0, "no"), (1, "fewer than 3"), (2, "fewer than 3")])
+def test_too_few_finished_pairs_are_not_called_none(
+    pairs: int, few: str, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = "{claim: H, treatment: B1, control: B1-noHN, metric: t2d/mrr, expect: better}"
+    planned = plan(one_claim(load, "8", claim), FACTS)
+    monkeypatch.setattr("orchestration.plan.spread._own_unit", lambda study, claim: True)
+    (reach,) = reachability(planned, seen([0.5, 0.6][:pairs], [0.4, 0.3][:pairs]))
+    assert reach.whence == (f"{few} finished pairs, and no public figure for such a score",)
+
+
 def test_items_are_part_of_what_a_plan_promises(load: Load) -> None:
     """The plan takes both variances from the pairs, as the verdict does, and asks the same interval."""
     rng = np.random.default_rng(0)

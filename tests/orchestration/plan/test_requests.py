@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from orchestration.commands.plan_words import words_of
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
@@ -46,3 +48,22 @@ def test_a_plan_asks_about_its_own_runs(tmp_path: Path) -> None:
     assert "done 5   left 95" in words
     own = {run.id for run in runs}
     assert sum(not any(run_id in key for run_id in own) for _, key, _ in asked) <= 60
+
+
+@pytest.mark.parametrize(("free", "told"), [(64, "on 2 lanes"), (24, "on 1 lane "), (8, "on 1 lane ")])
+def test_time_is_foretold_on_as_many_lanes_as_the_memory_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, told: str
+) -> None:
+    from ray._private import utils
+
+    monkeypatch.setattr("orchestration.lanes.cluster.cores", lambda: 2)
+    monkeypatch.setattr(utils, "estimate_available_memory", lambda: free * 2**30)
+    write_small_wordnet(tmp_path / "wordnet")
+    tiny_backbone(tmp_path / "tiny")
+    text = STUDY.format(folder=tmp_path) + "resources: {memory_gib_per_run: 14}\n"
+    (tmp_path / "asks.yaml").write_text(text)
+    ledger, study = Ledger(tmp_path / "ledger"), read_study(tmp_path / "asks.yaml")
+    fill(ledger, planned(study, ledger).runs[:5])
+    words = words_of(planned(study, ledger), ledger)
+    assert told in words
+    assert ("memory_gib_per_run = 14: more than is free here now" in words) == (free == 8)

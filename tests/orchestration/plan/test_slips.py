@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from orchestration.families.defsent import FAMILY
+from orchestration.families.encoder_checks import length_slips
 from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
+from tests.tiny import tiny_backbone
+from trainers.cale import settings as cale
+from trainers.defsent.settings import Settings
 
 STUDY = """\
 question: Is this meant?
@@ -67,6 +75,55 @@ def test_each_worker_divides_its_own_texts(tmp_path: Path) -> None:
 
 def test_nothing_is_told_where_the_card_decides(tmp_path: Path) -> None:
     assert told(tmp_path, "cale", "A: {}", "auto") == []
+
+
+@pytest.mark.parametrize(
+    ("family", "arms", "field"),
+    [
+        ("concept", "A: {max_length: 300}, B: {max_length: 300, train: false}, C: {max_length: 100}", "max_length"),
+        ("cale", "A: {max_length: 300}, B: {max_length: 300, train: false}, C: {max_length: 100}", "max_length"),
+        ("san", "A: {max_length: 300}, B: {max_length: 300, clip_norm: 0.5}, C: {max_length: 100}", "max_length"),
+        ("san", "A: {read_length: 300}, B: {read_length: 300, clip_norm: 0.5}, C: {read_length: 100}", "read_length"),
+    ],
+)  # fmt: skip
+def test_a_length_beyond_what_a_backbone_takes_is_told(
+    tmp_path: Path, family: str, arms: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of its positions, or of its tokenizer, whichever is less; of a backbone that is here."""
+    assert told(tmp_path, family, arms, "null") == []
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path))
+    files = tiny_backbone(tmp_path / "small")
+    said = (
+        f"A, B: {field} = 300 reads 128 tokens of a text, all that small takes; yet such runs have other ids than"
+    )
+    for name, entry in (("tokenizer_config", "model_max_length"), ("config", "max_position_embeddings")):
+        file = files / f"{name}.json"
+        known = json.loads(file.read_text())
+        assert told(tmp_path, family, arms, "null") == [f"{said} with 128"]
+        file.write_text(json.dumps({**known, entry: 1000}))
+    assert told(tmp_path, family, arms, "null") == []
+
+
+def test_a_length_that_every_arm_has_by_default_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of DefSent is 512, more than a tiny backbone takes."""
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path))
+    tiny_backbone(tmp_path / "small")
+    study: Any = SimpleNamespace(backbones=["small"], arms={"A": Settings(), "B": Settings(max_length=100)})
+    assert FAMILY.slips(study) == []
+    study.arms["C"] = Settings(max_length=600)
+    (line,) = FAMILY.slips(study)
+    assert line.startswith("C: max_length = 600 reads 128 tokens")
+
+
+def test_a_length_of_an_arm_that_reads_none_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The points of CALE's lemmas are of words alone."""
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path))
+    tiny_backbone(tmp_path / "small")
+    lemma = cale.Settings(train=False, readout="lemma", max_length=300)
+    study: Any = SimpleNamespace(backbones=["small"], arms={"A": lemma})
+    assert length_slips(cale.defining)(study) == []
 
 
 def test_weights_of_pairs_that_the_data_does_not_give_are_told(tmp_path: Path) -> None:

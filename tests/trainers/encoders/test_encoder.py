@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.tiny import tiny_backbone
 from tests.trainers.tokenizers_of_every_kind import tokenizer_of
 from trainers.encoders.backbones import BackboneError, backbone_fingerprint, prefix_of, resolve_backbone
 from trainers.encoders.encoder import Encoder
+from trainers.encoders.gated_pooling import sentence_transformer
 from trainers.encoders.tokens import Tokens, groups, passes, remembered, tokenise
 
 TEXTS = [
@@ -277,6 +279,25 @@ def test_an_encoder_beside_a_decoder_and_one_of_any_length_are_read_as_the_libra
     assert np.allclose(SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(TEXTS), rows, atol=1e-5)
 
 
+def test_what_bigbird_read_before_changes_no_vector(tmp_path: Path):
+    """Read sparsely, it would read long texts in full once a batch of short ones was read."""
+    from transformers import AutoConfig, AutoModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    sparse = {"attention_type": "block_sparse", "block_size": 4, "num_random_blocks": 1, "initializer_range": 0.2}
+    torch.manual_seed(0)
+    config = AutoConfig.for_model("big_bird", vocab_size=400, **sizes, **sparse)
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    tokenizer_of("bpe").save_pretrained(tmp_path)
+    long, short = [" ".join(TEXTS * 12)], ["a cup"]
+    encoder, theirs = Encoder.load(tmp_path, max_length=None), sentence_transformer(tmp_path, device="cpu")
+    for encode in (encoder.encode, partial(theirs.encode, normalize_embeddings=True)):
+        first = encode(long)
+        encode(short)
+        assert (encode(long) == first).all()
+    assert np.allclose(first, encoder.encode(long), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -358,6 +379,24 @@ def test_a_text_is_cut_where_positions_end(
     assert encoder.tokenise(["fire " * 60]).lengths.tolist() == [longest]
     assert encoder.truncated == 1
     assert np.isfinite(encoder.encode(["fire " * 60])).all()
+
+
+def test_relative_positions_bound_no_text_that_is_to_be_read(tmp_path: Path):
+    """What DeBERTa v3 declares is only what it reads of its own accord."""
+    from transformers import AutoConfig, AutoModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    relative = {"relative_attention": True, "position_biased_input": False, "max_position_embeddings": 12}
+    AutoModel.from_config(AutoConfig.for_model("deberta-v2", vocab_size=400, **sizes, **relative)).save_pretrained(
+        tmp_path
+    )
+    tokenizer = copy.deepcopy(tokenizer_of("bpe"))
+    tokenizer.model_max_length = 50
+    tokenizer.save_pretrained(tmp_path)
+    for asked, read in ((None, 12), (8, 8), (30, 30), (80, 50)):
+        encoder = Encoder.load(tmp_path, max_length=asked)
+        assert encoder.tokenise(["fire " * 60]).lengths.tolist() == [read]
+        assert np.isfinite(encoder.encode(["fire " * 60])).all()
 
 
 def test_long_texts_are_cut_and_counted(backbone: Path):

@@ -159,6 +159,22 @@ def test_the_first_layers_of_kinds_that_list_what_each_layer_is(backbone: Path, 
     assert np.array_equal(again.encode(TEXTS), reader.encode(TEXTS))
 
 
+def test_the_first_layers_of_an_encoder_beside_a_decoder(backbone: Path, tmp_path: Path):
+    """Only the encoder is loaded, so that its layers are one stack."""
+    from transformers import AutoTokenizer, T5Config, T5Model
+
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_heads": 2}
+    T5Model(T5Config(vocab_size=len(tokenizer), **sizes)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    check_layers(tmp_path, 2)
+    reader = opened(Settings(train=False, readout="mean", layers=2), tmp_path, World())
+    reader.save(tmp_path / "model")
+    again = Encoder.load(tmp_path / "model")
+    assert again.depth == 2
+    assert np.array_equal(again.encode(TEXTS), reader.encode(TEXTS))
+
+
 def test_layers_that_are_one_cannot_be_parted(tmp_path: Path):
     """ALBERT runs one layer again and again."""
     from transformers import AlbertConfig, AlbertModel

@@ -21,6 +21,8 @@ AS_CODED = {"conform": "authors", "dedup_in_batch": False, "consistency": "entro
         ("p2", {"p2": 1.0}),
         ("p1", {"p1": -0.1}),
         ("batch_size", {"batch_size": 0}),
+        ("batch_size", {"batch_size": 1}),
+        ("batch_size", {"batch_size": 1, "host": "rankcse", "teachers": TEACHERS}),
         ("bml_weight", {"bml_weight": -1.0}),
         ("negatives", {"san": "hince"}),
         ("column", {"column": "random"}),
@@ -38,6 +40,14 @@ AS_CODED = {"conform": "authors", "dedup_in_batch": False, "consistency": "entro
 def test_a_setting_that_is_not_accepted_is_named(field: str, given: dict[str, Any]):
     with pytest.raises(ValueError, match=rf"train\.{field} = .*\n  accepted: "):
         Settings(**given)
+
+
+@pytest.mark.parametrize("host", ["simcse_sup", "sncse", "rankcse", "simcse"])
+def test_a_sentence_alone_in_its_batch_is_told_from_its_own_negatives(host: Any):
+    """Contradictions, negations, or aligned negatives."""
+    negatives: Any = {} if host in ("simcse_sup", "sncse") else {"san": "hard", "negatives": "s"}
+    Settings(batch_size=1, host=host, teachers=TEACHERS, **negatives)
+    Settings(batch_size=1, train=False)
 
 
 @pytest.mark.parametrize(
