@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from orchestration.commands.plan_words import words_of  # noqa: E402
+from orchestration.lanes.pooled.commits import nothing_more  # noqa: E402
 from orchestration.lanes.pooled.pool import Pool  # noqa: E402
+from orchestration.lanes.pooled.queued import looked_up  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.plan.held import planned  # noqa: E402
 from orchestration.reading.read_study import read_study  # noqa: E402
@@ -55,6 +58,11 @@ evaluate: [t2d, stress, geometry]
 compare:
   - {{claim: H1, treatment: B1, control: B0, metric: t2d/recall@10, expect: better}}
 """
+AFTERWARDS: dict[str, Callable[[Ledger], Callable[[Run], Any]]] = {  # what a command asks of each finished run
+    "": lambda ledger: nothing_more,
+    ", `models: none`": lambda ledger: ledger.drop_model,
+    ", read by a search": lambda ledger: ledger.record,
+}
 OWN = 50  # of the study's 100 runs those that are done
 
 
@@ -80,15 +88,20 @@ def main() -> None:
             {"what": f"plan of 100 runs, {many:,} entries of others", **plan_cost(study, many)}
             for many in given.entries
         ]
-    note = ""
+    of_lanes = []
+    for what, afterwards in AFTERWARDS.items() if given.runs else ():
+        of_pool, note = pool_cost(given.lanes, given.runs, given.seconds, afterwards)
+        rows.append({"what": f"{given.runs} runs of {given.seconds:g} s in {given.lanes} lanes{what}", **of_pool})
+        of_lanes.append(f"{given.lanes} lanes{what}: {note}")
     if given.runs:
-        of_pool, note = pool_cost(given.lanes, given.runs, given.seconds)
-        rows.append({"what": f"{given.runs} runs of {given.seconds:g} s in {given.lanes} lanes", **of_pool})
+        of_two, note = shared_cost(given.lanes // 2, given.runs, given.seconds)
+        rows.append({"what": f"the same runs in two studies of {given.lanes // 2} lanes each", **of_two})
+        of_lanes.append(note)
     notes = [
         f"Requests at {1000 * LATENCY:.0f} ms each, of a store in memory. Of others: all but those that name one "
         f"of the study's own runs. A run is trained and scored on 3 tasks; its model is of 12 files. Of the "
         f"planned runs {OWN} are done. A beat of the driver, one every 5 s, may be among them.",
-        *([note] if note else []),
+        *of_lanes,
         f"Load average of the machine {os.getloadavg()[0]:.1f}.",
     ]
     save(given.keep, "A ledger in an object store", rows, notes, packages=("pyarrow", "fsspec", "s3fs"))
@@ -117,9 +130,7 @@ def one_commit() -> tuple[dict[str, Any], dict[str, Any]]:
         ledger, run, costs = Ledger(url), make_run("B1", 0), []
         with ledger.drive("study"):
             begun = len(CountingStore.asked)
-            ledger.lacking(run)
-            ledger.held_elsewhere(run.id)
-            attempt, of_lane = ledger.lease(run.id), 0
+            attempt, of_lane = looked_up([run], ledger).attempts[run.id], 0
             for result in make_results(run, save_model):
                 with requests() as asked:
                     ledger.stage(result, attempt)
@@ -154,35 +165,62 @@ def of_others(url: str, entries: int) -> None:
     CountingStore.forget_order()
 
 
-def pool_cost(lanes: int, runs: int, seconds: float) -> tuple[dict[str, Any], str]:
-    """How much of their time lanes are at work, between the first run that began and the last one that ended."""
-
+def jobs_of(runs: int) -> list[Job]:
     def run_of(seed: int) -> Run:
         return replace(make_run("B1", seed), tasks={"t2d": "r1", "stress": "r2", "geometry": "r3"})
 
+    return [Job(runs=(run_of(seed),)) for seed in range(runs)]
+
+
+def worked(kind: SimulatedKind, ledger: Ledger, lanes: int, runs: int, afterwards: Callable[[Run], None]) -> None:
+    """Execute so many runs in a pool of these lanes."""
+    pool = Pool(
+        kind.start,
+        ledger,
+        lambda _: None,
+        threading.Event(),
+        lease_seconds=600,
+        stall_seconds=6000,
+        afterwards=afterwards,
+    )
+    assert len(pool.run(jobs_of(runs), lanes=lanes, tries=1).finished) == runs
+
+
+def shared_cost(lanes: int, runs: int, seconds: float) -> tuple[dict[str, Any], str]:
+    """How often runs are executed that two studies need, which two drivers begin one after the other."""
+    with counting_store() as url:
+        kinds = SimulatedKind(seconds), SimulatedKind(seconds)
+
+        def drive(number: int) -> None:
+            ledger = Ledger(url)
+            with ledger.drive(f"study-{number}"):
+                time.sleep(number / 2)
+                worked(kinds[number], ledger, lanes, runs, nothing_more)
+
+        def go() -> None:
+            with without_ray(), ThreadPoolExecutor(2) as drivers:
+                list(drivers.map(drive, range(2)))
+
+        found = cost(go)
+    executed = sum(len(of_lane) for kind in kinds for of_lane in kind.spans)
+    return found, f"Of {runs} runs that two studies need {executed - runs} were executed twice."
+
+
+def pool_cost(
+    lanes: int, runs: int, seconds: float, afterwards: Callable[[Ledger], Callable[[Run], Any]]
+) -> tuple[dict[str, Any], str]:
+    """How much of their time lanes are at work, between the first run that began and the last one that ended."""
     with counting_store() as url:
         ledger, kind = Ledger(url), SimulatedKind(seconds)
-        jobs = [Job(runs=(run_of(seed),)) for seed in range(runs)]
         with ledger.drive("study"), without_ray():
-            pool = Pool(
-                kind.start, ledger, lambda _: None, threading.Event(), lease_seconds=600, stall_seconds=6000
-            )
-            outcome = None
-
-            def go() -> None:
-                nonlocal outcome
-                outcome = pool.run(jobs, lanes=lanes, tries=1)
-
-            found = cost(go)
-    assert outcome is not None
-    assert len(outcome.finished) == runs
+            found = cost(lambda: worked(kind, ledger, lanes, runs, afterwards(ledger)))
     spans = [span for of_lane in kind.spans for span in of_lane]
     gaps = sorted(after[0] - before[1] for of_lane in kind.spans for before, after in pairwise(of_lane))
     whole = max(end for _, end in spans) - min(begin for begin, _ in spans)
     at_work = sum(end - begin for begin, end in spans)
     median = gaps[len(gaps) // 2] if gaps else 0.0
     note = (
-        f"Between two runs a lane waited {median:.2f} s (median; the longest {max(gaps, default=0.0):.2f} s) to "
+        f"between two runs a lane waited {median:.2f} s (median; the longest {max(gaps, default=0.0):.2f} s) to "
         f"be told of the next. {runs / whole:.1f} runs a second; {at_work / lanes / whole:.0%} of the lanes' time "
         f"was work, staging included. The lanes' own requests are counted here too."
     )

@@ -25,11 +25,10 @@ def prune(options: Namespace) -> int:
             "  accepted: `--models best` or `--models none`, or one of these under `resources:`"
         )
     runs = models_to_remove(planned(study, ledger), ledger, keep)
-    sizes = {run.id: ledger.model_size(run) for run in runs}
+    sizes = ledger.model_sizes(runs)
     if options.yes:
         with _full_disk_explained(ledger.url), ledger.drive(study.name):
-            for run in runs:
-                ledger.drop_model(run)
+            ledger.drop_models(runs)
     if options.json:
         print(json.dumps({"models": sizes, "bytes": sum(sizes.values()), "deleted": options.yes}))
         return DONE

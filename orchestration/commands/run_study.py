@@ -12,7 +12,7 @@ from orchestration.commands.publish import publish, report_folder
 from orchestration.commands.show import show
 from orchestration.commands.standing import with_beside
 from orchestration.commands.terminal import DONE, SOME_FAILED, ledger_of, say, study_of
-from orchestration.commands.waiting import JUDGING, PREPARING, doing
+from orchestration.commands.waiting import JUDGING, PREPARING, TIDYING, doing
 from orchestration.families.registry import family
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.place import at
@@ -27,7 +27,6 @@ from orchestration.verdicts.growing import grown_and_next, with_another_seed, wi
 from orchestration.verdicts.published import with_published
 
 if TYPE_CHECKING:
-    from orchestration.lanes.events import Event
     from orchestration.study.run import Run
     from orchestration.verdicts.findings import Findings
 
@@ -41,18 +40,20 @@ def run(options: Namespace) -> int:
     findings = with_beside(findings, study, ledger)
     show(options, with_published(findings, study))
     publish(findings, study, ledger, report_folder(options, study, ledger), options.mlflow)
-    say(*next_steps(options.study, findings, whole))
+    say(*next_steps(options.study, findings, whole, options.mlflow))
     return DONE if whole else SOME_FAILED
 
 
-def next_steps(study: str, findings: Findings, whole: bool) -> list[str]:
+def next_steps(study: str, findings: Findings, whole: bool, mlflow: str | None = None) -> list[str]:
     """The commands to type after a run: `run` again if it is not complete, else those that show more."""
-    place = at(findings.ledger)
+    from orchestration.tracking.reaching import at_mlflow
+
+    place, tracked = at(findings.ledger), at_mlflow(mlflow)
     if not whole:
-        return [f"next    {typed('run', study, *place)}   goes on from here: what is finished is kept"]
+        return [f"next    {typed('run', study, *place, *tracked)}   goes on from here: what is finished is kept"]
     claims = [finding.verdict.claim for finding in findings.findings]
     looks = [f"{typed('why', study, claims[0], *place)}   what a verdict rests on"] if claims else []
-    looks.append(f"{typed('ui', study, *place)}   every run in MLflow, on this machine alone")
+    looks.append(f"{typed('ui', study, *place, *tracked)}   every run in MLflow, on this machine alone")
     return [f"next    {looks[0]}", *(f"        {look}" for look in looks[1:])]
 
 
@@ -66,12 +67,13 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
             say(f"taken over from an earlier driver: {len(adopted)} finished runs")
         with doing(PREPARING):
             plan = planned(study, ledger)
+            ledger.forget_finished(plan.done)
             reached, wider = grown_and_next(plan, ledger)
         say(words_of(reached, ledger))
         if reached.left or wider:
             with doing(PREPARING):
                 check_kept(reached, ledger)
-                prepare(study)  # finds the last mistakes before a lane starts
+                prepare(study, reached.facts.precision)  # finds the last mistakes before a lane starts
         declaration = declare(study, plan.runs, ledger)  # before any outcome can be seen
         say(f"declared  {declaration.digest}   {declaration.declared_at}: publish it for `verify --declared`")
         with closing(_Training(study, ledger, stacks=len(plan.jobs))) as training:
@@ -86,9 +88,9 @@ def run_study(study: Study, ledger: Ledger) -> tuple[Findings, bool]:
                 claims = ", ".join(one.verdict.claim for one in still_open(findings))
                 say(f"still open: {claims}; seed {plan.runs[-1].seed} for their arms")
         if not stopped and study.resources.models == "best":
-            finished = replace(plan, finished=ledger.held(plan.runs))
-            for run in (*models_to_remove(finished, ledger, "best"), *training.unneeded(plan)):
-                ledger.drop_model(run)
+            with doing(TIDYING):
+                finished = replace(plan, finished=ledger.held(plan.runs))
+                ledger.drop_models((*models_to_remove(finished, ledger, "best"), *training.unneeded(plan)))
     return findings, not (stopped or findings.with_status("failed") or findings.with_status("missing"))
 
 
@@ -98,13 +100,19 @@ class _Training:
     def __init__(self, study: Study, ledger: Ledger, *, stacks: int) -> None:
         """stacks: the number of jobs at first; a stacked family has few jobs, which share the cores."""
         from orchestration.lanes.cluster import cores
-        from orchestration.lanes.launch import Lanes
+        from orchestration.lanes.launch import Lanes, nothing_more
         from orchestration.lanes.progress import Watch
 
         threads = max(1, cores() // max(1, stacks)) if family(study.family).stacked else 1
-        self.ledger, self.resources = ledger, study.resources
+        self.ledger = ledger
         self.watch = Watch(backbones=len(study.backbones))
-        self.lanes = Lanes(ledger=ledger, resources=study.resources, on_event=self._hear, threads_per_lane=threads)
+        self.lanes = Lanes(
+            ledger=ledger,
+            resources=study.resources,
+            on_event=self.watch,
+            threads_per_lane=threads,
+            afterwards=ledger.drop_model if study.resources.models == "none" else nothing_more,
+        )
         self.launched: dict[str, Run] = {}
         self.given_up: set[str] = set()
 
@@ -140,10 +148,3 @@ class _Training:
         """The plan with what the ledger holds now. Given-up runs count as finished, so that none starts again."""
         given_up = {entry for run in plan.runs if run.id in self.given_up for entry in run.entries}
         return replace(plan, finished=self.ledger.held(plan.runs) | given_up)
-
-    def _hear(self, event: Event) -> None:
-        from orchestration.lanes.events import RunFinished
-
-        self.watch(event)
-        if isinstance(event, RunFinished) and event.seconds and self.resources.models == "none":
-            self.ledger.drop_model(event.run)

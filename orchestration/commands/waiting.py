@@ -12,6 +12,7 @@ from orchestration.study.patience import print_after
 
 PREPARING = "preparing the encoders and the data"
 JUDGING = "judging what the ledger holds"
+TIDYING = "deleting models that the study does not keep"
 DRAWING = "drawing the report"
 SILENT_SECONDS = 1.0
 TELL_SECONDS = 10.0  # between two lines about how far long work is

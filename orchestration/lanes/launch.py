@@ -21,6 +21,7 @@ from orchestration.families.registry import family
 from orchestration.lanes.cluster import RunShare, connected, cores, named_address, runs_that_fit, started_in
 from orchestration.lanes.events import Event, Outcome, Preparing
 from orchestration.lanes.lane import LaneKind, execute
+from orchestration.lanes.pooled.commits import nothing_more
 from orchestration.lanes.pooled.pool import Pool
 from orchestration.lanes.pooled.queued import JobSource
 from orchestration.lanes.pooled.slots import start
@@ -30,7 +31,7 @@ from orchestration.study.errors import StudyError
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
     from orchestration.study.blocks import Resources
-    from orchestration.study.run import Body, Job
+    from orchestration.study.run import Body, Job, Run
 
 LEASE_SECONDS = 60.0  # a lane without an answer for so long is replaced
 STOPPING = b"stopping: running steps end and are saved; once more to stop now\n"
@@ -43,6 +44,8 @@ class Lanes:
 
     Use it while driving the study, and close it. warm: modules that a lane imports before its first job; None for
     those that the first job's family names. models: whether pooled lanes keep the models of their runs.
+    afterwards: called for each run that was executed, before the event of its end; for a pooled lane's run by
+    another thread if the ledger is remote.
     """
 
     ledger: Ledger
@@ -51,6 +54,7 @@ class Lanes:
     body: Body = execute
     warm: Sequence[str] | None = None
     models: bool = True
+    afterwards: Callable[[Run], None] = nothing_more
     threads_per_lane: int = 1
     lease_seconds: float = LEASE_SECONDS
     stop: threading.Event = field(default_factory=threading.Event)
@@ -98,7 +102,12 @@ class Lanes:
 
                 self._end_pool()  # groups need the cores and GPUs of idle lanes
                 groups = Groups(
-                    self.ledger, self.resources, self.on_event, body=self.body, threads=self.threads_per_lane
+                    self.ledger,
+                    self.resources,
+                    self.on_event,
+                    body=self.body,
+                    threads=self.threads_per_lane,
+                    afterwards=self.afterwards,
                 )
                 runs = [run for job in grouped for run in job.runs]
                 later = groups.run(runs, self.resources.lanes or fitting, self.stop, growing=growing)
@@ -173,6 +182,7 @@ class Lanes:
                 lease_seconds=self.lease_seconds,
                 stall_seconds=self.resources.stall_seconds,
                 growing=growing,
+                afterwards=self.afterwards,
             )
         return self._pool
 

@@ -127,7 +127,7 @@ class Watch:
 
     def _rate(self) -> list[str]:
         lanes = {lane for _, lane in self.running.values()}
-        rate = sum(p.sentences_per_second for lane, p in self.moved.items() if lane in lanes)
+        rate = sum(p.sentences_per_second or 0.0 for lane, p in self.moved.items() if lane in lanes)
         return [f"{rate:.0f} sentences/s"] if rate else []
 
     def _left(self) -> str:

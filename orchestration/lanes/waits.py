@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trainers.engine.world import Progress
 
 POLL_SECONDS = 1.0  # how often lanes and groups are polled
+ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has finished a run that this one needs too
 START_SECONDS = 600.0  # wait for the first lane or worker: a cluster may have to start machines
 SAID_SECONDS = 30.0  # after so much of that wait a message says what is waited for
 WIND_DOWN_SECONDS = 30.0  # wait for running steps to end after the driver was asked to stop

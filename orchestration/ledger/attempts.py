@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from orchestration.ledger.drivers import Driver
@@ -25,15 +26,20 @@ COPY = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def lease(storage: Storage, run_id: str, driver: Driver | None) -> int:
-    """Lease the next attempt and return its number. Not durable: no older attempt survives a power cut either."""
-    leased_by = json.dumps(driver.to_dict() if driver else None).encode()
+    """Lease the next attempt, whoever has leased one before, and return its number."""
     while True:
-        attempt = newest(storage, run_id) + 1
-        try:
-            storage.create(f"{FOLDER}/{run_id}/{attempt}", leased_by, durable=False)
-        except FileExistsError:
-            continue
-        return attempt
+        with suppress(FileExistsError):
+            return lease_after(storage, run_id, newest(storage, run_id), driver)
+
+
+def lease_after(storage: Storage, run_id: str, newest: int, driver: Driver | None) -> int:
+    """As `lease`, if the newest attempt is still this one; else FileExistsError.
+
+    Not durable: no older attempt survives a power cut either.
+    """
+    leased_by = json.dumps(driver.to_dict() if driver else None).encode()
+    storage.create(f"{FOLDER}/{run_id}/{newest + 1}", leased_by, durable=False)
+    return newest + 1
 
 
 def newest(storage: Storage, run_id: str) -> int:

@@ -135,7 +135,7 @@ def _claim(storage: Storage, driver: Driver) -> str:
         except FileExistsError:
             if holder(storage, driver.study) != (number, driver, now):  # if equal, our request had succeeded
                 continue
-        numbers = _numbers(storage, driver.study)
+        numbers = {number, *_numbers(storage, driver.study)}  # some stores list a file late
         for older in (other for other in numbers if other < max(numbers)):
             storage.unlink(f"{folder}/{older}")
         if max(numbers) == number:

@@ -245,6 +245,15 @@ class Ledger:
 
     def model_of(self, entry: str) -> Path | None:
         """As `model`, for a training given by its entry."""
+        try:
+            return self._checked_model(entry)
+        except LedgerError:
+            seal = self._files(entry).seal
+            if seal is None or _with_model(seal):
+                raise
+            return None  # another driver has dropped it meanwhile
+
+    def _checked_model(self, entry: str) -> Path | None:
         files = self._files(entry)
         folder = self._storage.local(f"{entry}/model", self._room())
         if files.seal is None:
@@ -307,14 +316,27 @@ class Ledger:
         with kept(self.url):
             return attempts.lease(self._storage, run_id, self.driver)
 
+    def lease_after(self, run_id: str, newest: int) -> int:
+        """As `lease`; FileExistsError if anyone has leased the run since this attempt was its newest."""
+        self.still_driving()
+        with kept(self.url):
+            return attempts.lease_after(self._storage, run_id, newest, self.driver)
+
+    def give_back(self, run_id: str, attempt: int) -> None:
+        """End this driver's lease of a run that it does not begin."""
+        attempts.end(self._storage, run_id, attempt, self.driver)
+
     def newest(self, run_id: str) -> int:
         """The number of the latest attempt that was leased; 0 before the first."""
         return attempts.newest(self._storage, run_id)
 
-    def held_elsewhere(self, run_id: str) -> Driver | None:
-        """Another living driver that is working on this run, for which to wait; None if there is none."""
-        newest = self.newest(run_id)
-        owner = attempts.owner(self._storage, run_id, newest)
+    def held_elsewhere(self, run_id: str, newest: int | None = None) -> Driver | None:
+        """Another living driver that is working on this run, for which to wait; None if there is none.
+
+        newest: the run's newest attempt, if it was looked up before.
+        """
+        newest = self.newest(run_id) if newest is None else newest
+        owner = attempts.owner(self._storage, run_id, newest) if newest else None
         if owner is None or owner == self.driver or not is_driving(self._storage, owner):
             return None
         failure = self.failure(run_id)
@@ -388,6 +410,13 @@ class Ledger:
         if self.held_elsewhere(run_id) is None:
             self.forget(run_id)
 
+    def forget_finished(self, runs: Iterable[Run]) -> None:
+        """As `forget_unless_held`, for those of these finished runs whose checkpoints a dead driver has left."""
+        left = {name.partition(".")[0] for name in self._storage.children(attempts.SCRATCH)}
+        for run in runs:
+            if run.id in left:
+                self.forget_unless_held(run.id)
+
     def size(self) -> int:
         """Bytes of all files in the ledger."""
         return self._storage.size("")
@@ -396,6 +425,10 @@ class Ledger:
         """Bytes of a run's model, or of what is left of it; 0 for a run that is not trained."""
         entry = self._trained(run)
         return self._storage.size(f"{entry}/model") if self.has(entry) else 0
+
+    def model_sizes(self, runs: Sequence[Run]) -> dict[str, int]:
+        """As `model_size`, of many runs, by id."""
+        return dict(zip((run.id for run in runs), self._of_each(self.model_size, runs), strict=True))
 
     def without_model(self, runs: Iterable[Run]) -> frozenset[str]:
         """The ids of those runs whose model is not kept."""
@@ -431,6 +464,10 @@ class Ledger:
             kept_files = {name: digest for name, digest in seal.items() if not name.startswith(MODEL)}
             self._storage.write(f"{entry}/{SEAL}", as_seal(kept_files))
         self._storage.remove(f"{entry}/model")
+
+    def drop_models(self, runs: Iterable[Run]) -> None:
+        """As `drop_model`, of many runs."""
+        self._of_each(self.drop_model, runs)
 
     # Failures
 

@@ -36,6 +36,7 @@ ONE_BY_ONE = 50  # up to so many runs are looked up one by one; for more, all ar
 TAKEN = 412  # HTTP status of an exclusive upload to an existing name
 CONFLICT = 409  # the same in some stores; in others, another upload to the name is in progress and may fail
 CONFLICT_SECONDS = (0.1, 0.5, 2.0)  # waits before an upload in conflict is tried again
+LISTED_SECONDS = (0.2, 1.0, 3.0)  # waits before a folder is listed again: some stores list new files late
 NO_NAMES = {"", ".", ".."}  # path components that are ignored: markers of folders, and ways out of the folder
 GONE = ".gone"  # in a folder of results whose files are being deleted
 
@@ -235,7 +236,13 @@ class ObjectStorage:
             ) from None
 
     def _holds_all(self, pointer: _Pointer) -> bool:
-        return len(self._below(pointer.place)) == pointer.files
+        """False if a folder of results lacks files, as one that a driver has begun to discard."""
+        for wait in (*LISTED_SECONDS, None):
+            files = self._below(pointer.place)
+            if GONE in files or len(files) == pointer.files or wait is None:
+                break
+            time.sleep(wait)
+        return GONE not in files and len(files) == pointer.files
 
     def _located(self, name: str) -> str:
         """The place of a file or folder within an entry; other names are returned unchanged."""

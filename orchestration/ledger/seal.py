@@ -17,7 +17,7 @@ from pathlib import Path
 from corpora.store.cache import digest_of
 from corpora.store.rows import object_of
 from orchestration.ledger.storage import TEMPORARY
-from orchestration.study.names import is_path_component
+from orchestration.study.names import NAME_BYTES, is_path_component
 
 SEAL = "seal.json"
 LEFT = ("Thumbs.db", "desktop.ini", TEMPORARY)
@@ -25,9 +25,14 @@ CHANGED = "it is not as the run wrote it: its digest is not the sealed one"
 
 
 def write_seal(folder: Path) -> None:
-    """Seal all files of a folder as they are now."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    digests = {path.relative_to(folder).as_posix(): digest_of(path) for path in files}
+    """Seal all files of a folder as they are now, but foreign ones. ValueError for a name that no seal holds."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    digests = {name: digest_of(path) for name, path in files.items() if not is_foreign(name)}
+    if wrong := [name for name in digests if not _is_file_name(name)]:
+        raise ValueError(
+            f"{wrong[0]!r}: a run has left a file of this name\n"
+            f"  accepted: printable names of up to {NAME_BYTES} bytes, with no blank at an end"
+        )
     (folder / SEAL).write_bytes(as_seal(digests))
 
 

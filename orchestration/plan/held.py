@@ -103,7 +103,7 @@ def _with_held(study: Study, readings: Sequence[Facts], ledger: Ledger) -> list[
 def _with_reserve(plan: Plan) -> Sequence[Run]:
     """The runs of a plan, and those that its reserve seeds would add."""
     study = plan.study
-    return extend(plan, study.seeds.reserve, [(arm, name) for arm in study.arms for name in study.backbones]).runs
+    return extend(plan, study.seeds.reserve, {(arm, name) for arm in study.arms for name in study.backbones}).runs
 
 
 def _versions(facts: Facts) -> list[Facts]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evaluators.tasks.figures import mean_of
@@ -12,6 +12,7 @@ from orchestration.families.registry import family
 from orchestration.plan.plan import by_arm
 
 if TYPE_CHECKING:
+    from orchestration.ledger.entries.record import Record
     from orchestration.ledger.ledger import Ledger
     from orchestration.plan.plan import Plan
     from orchestration.study.blocks import Models
@@ -26,11 +27,13 @@ def models_to_remove(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...
     """
     if keep == "keep":
         return ()
-    with_model = tuple(run for run in plan.done if ledger.model_size(run))
+    sizes = ledger.model_sizes(plan.done)
+    with_model = tuple(run for run in plan.done if sizes[run.id])
     if keep == "none":
         return with_model
     figures = plan.study.figures_of(deciding_metric(plan.study))
-    best = {_best(runs, ledger, figures).id for runs in by_arm(plan.done).values()}
+    records = ledger.records(plan.done)
+    best = {_best(runs, records, figures).id for runs in by_arm(plan.done).values()}
     return tuple(run for run in with_model if run.id not in best)
 
 
@@ -41,9 +44,9 @@ def deciding_metric(study: Study) -> str:
     return named(family(study.family).tasks(study.data), study.evaluate)[0].headline
 
 
-def _best(runs: Sequence[Run], ledger: Ledger, figures: tuple[str, ...]) -> Run:
+def _best(runs: Sequence[Run], records: Mapping[str, Record], figures: tuple[str, ...]) -> Run:
     def worth(run: Run) -> float:
-        found = ledger.record(run).metrics
+        found = records[run.id].metrics
         mean = mean_of({name: one.value for name, one in found.items()}, figures)
         if math.isnan(mean):
             return -math.inf

@@ -71,6 +71,7 @@ def run_search(
         body=body,
         warm=family(selection.study.family).imports if warm is None else warm,
         models=False,
+        afterwards=board.read,
     )
     at_once = min(selection.trials, search.at_once or selection.trials)  # a point asks for one seed at a time
     with closing(lanes):

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,16 @@ from orchestration.search.trials import Selection, Trial, best_of, with_score, w
 from orchestration.study.run import Run
 
 if TYPE_CHECKING:
+    from orchestration.ledger.entries.record import Record
     from orchestration.ledger.ledger import Ledger
     from search_spaces.space import Point
+
+
+class _Scored(NamedTuple):
+    """What the ledger holds of a finished run. curve: its development scores, as (step, score)."""
+
+    record: Record
+    curve: list[tuple[int, float]]
 
 
 class Standings:
@@ -43,6 +51,7 @@ class Standings:
         self._stopped = self.points.stopped()
         self._stops: dict[str, Mapping[int, float]] = {}  # run that was stopped -> step -> score
         self._looks: dict[int, dict[int, dict[int, float]]] = {}  # seed -> number of the point -> step -> score
+        self._read: dict[str, _Scored] = {}  # what `read` has read of runs that are not scored yet
         self._lock = threading.Lock()
 
     # Tune's side
@@ -85,7 +94,7 @@ class Standings:
         if looks is not None:
             return self._end_at(run.id, number, seed, looks)
         if self.ledger.holds(run):
-            return self._accept(run, number)
+            return self._accept(run, number, self._scores_of(run))
         if run.id in self._stops:  # for another point, which is the same run: it would come to the same step again
             return self._stop(run.id, number, seed, self._stops[run.id])
         self.executed += 1
@@ -100,10 +109,15 @@ class Standings:
         The run may have ended before its development scores were judged. A score that would have stopped it stops
         the point now, so that a search does not depend on the order of events.
         """
-        for step, score in self._curve(run):
+        scored = self._read.pop(run.id, None) or self._scores_of(run)
+        for step, score in scored.curve:
             if (report := self.looked(run, number, step, score)) is not None:
                 return report
-        return self._accept(run, number)
+        return self._accept(run, number, scored)
+
+    def read(self, run: Run) -> None:
+        """Read ahead, in another thread, what `scored` needs of a finished run: lanes wait for the driver's."""
+        self._read[run.id] = self._scores_of(run)
 
     def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
         """Record a development score of a run under way; the point's report if that stops the run, else None."""
@@ -131,7 +145,7 @@ class Standings:
         self._looks.setdefault(seed, {})[number] = dict(looks)
         return self._changed(with_stop(self.trials[number], seed, looks))
 
-    def _accept(self, run: Run, number: int) -> Report:
+    def _accept(self, run: Run, number: int, scored: _Scored) -> Report:
         """Record the scores of a finished run, and its development scores to compare others with; never stop it.
 
         A run in the ledger without a stop was accepted when it ended, and stays so: points answer in another
@@ -139,8 +153,8 @@ class Standings:
         would save no step.
         """
         assert run.seed is not None
-        self._looks.setdefault(run.seed, {})[number] = dict(self._curve(run))
-        return self._changed(with_score(self.trials[number], self.selection, self.ledger, run))
+        self._looks.setdefault(run.seed, {})[number] = dict(scored.curve)
+        return self._changed(with_score(self.trials[number], self.selection, scored.record))
 
     def failed(self, run: Run, number: int, why: str) -> Report:
         """Record a run that was given up; its point gets no more runs, unless the search is called again."""
@@ -168,6 +182,9 @@ class Standings:
         means = {objective_name(i): values(i) for i in range(len(self.selection.objectives))}
         known = {name: value for name, value in means.items() if math.isfinite(value)}
         return {**known, "seeds": len(trial.scores), "given_up": trial.given_up}
+
+    def _scores_of(self, run: Run) -> _Scored:
+        return _Scored(self.ledger.record(run), self._curve(run))
 
     def _curve(self, run: Run) -> list[tuple[int, float]]:
         """A finished run's development scores: (step, score); empty without early stopping."""

@@ -27,6 +27,7 @@ from orchestration.study.run import Run, canonical
 from search_spaces.space import Dimension, Point, Space, moves, settings_at
 
 if TYPE_CHECKING:
+    from orchestration.ledger.entries.record import Record
     from orchestration.ledger.ledger import Ledger
     from orchestration.ledger.points import Points
     from orchestration.study.blocks import Search
@@ -299,15 +300,19 @@ def searched(selection: Selection, ledger: Ledger) -> Searched:
     """The table of a search from what the ledger holds now."""
     points = selection.points(ledger)
     suggested, failures, stopped = points.suggested(), ledger.failed(), points.stopped()
+    places = [(number, seed) for number in range(len(suggested)) for seed in selection.seeds]
+    runs = {at: selection.run(at[0], suggested[at[0]], at[1]) for at in places if at not in stopped}
+    held = ledger.held(runs.values())
+    records = ledger.records({run.id: run for run in runs.values() if not run.lacking(held)}.values())
     trials = []
     for number, point in enumerate(suggested):
         trial = Trial(number=number, point=point)
         for seed in selection.seeds:
-            run = selection.run(number, point, seed)
-            if (number, seed) in stopped:
+            run = runs.get((number, seed))
+            if run is None:
                 trial = with_stop(trial, seed, stopped[number, seed])
-            elif ledger.holds(run):
-                trial = with_score(trial, selection, ledger, run)
+            elif run.id in records:
+                trial = with_score(trial, selection, records[run.id])
             elif run.id in failures:
                 trial = replace(trial, failed={**trial.failed, seed: failures[run.id].error})
         if number == 0 or trial.seeds:
@@ -320,9 +325,9 @@ def with_stop(trial: Trial, seed: int, looks: Mapping[int, float]) -> Trial:
     return replace(trial, stopped={**trial.stopped, seed: max(looks.items())})
 
 
-def with_score(trial: Trial, selection: Selection, ledger: Ledger, run: Run) -> Trial:
+def with_score(trial: Trial, selection: Selection, record: Record) -> Trial:
     """The trial with the scores of a finished run. A score that is not finite counts as a failure."""
-    metrics, seed = ledger.record(run).metrics, run.seed
+    run, metrics, seed = record.run, record.metrics, record.run.seed
     assert seed is not None
     found = {name: metric.value for name, metric in metrics.items()}
     figures = [selection.study.figures_of(objective.metric) for objective in selection.objectives]

@@ -103,7 +103,8 @@ def _unsafe(encoder: Path) -> Callable[[str, list[str]], set[str]]:
 
     def ignored(folder: str, names: list[str]) -> set[str]:
         places = [Path(folder, name) for name in names]
-        kept = {place for place in places if place in modules or (place.is_file() and place.suffix in SAFE)}
+        seen = [place for place in places if not place.name.startswith(".")]  # what is hidden is no model's
+        kept = {place for place in seen if place in modules or (place.is_file() and place.suffix in SAFE)}
         return {place.name for place in places if place not in kept or place.is_symlink()}
 
     return ignored

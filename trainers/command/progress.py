@@ -13,7 +13,7 @@ from trainers.engine.world import Progress
 
 STEP = re.compile(r"\bstep[ =:]+(\d{1,12})\s*/\s*(\d{1,12})\b(.*)", re.IGNORECASE)
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-PAIR = re.compile(rf"([A-Za-z_][\w/.@-]{{0,60}})\s*[ =:]\s*({NUMBER})(?![\w.])")
+PAIR = re.compile(rf"([A-Za-z_][\w/.@-]{{0,60}})\s*[ =:]\s*({NUMBER})(?![\w.]|,\d)")  # 1,2 is no 1
 
 
 def progress_of(line: str) -> Progress | None:

@@ -19,7 +19,7 @@ GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is. `terms` are the weighted loss terms of the step; rates are per second of training.
+    """How far a run is. `terms` are the weighted loss terms of the step; rates, where known, are of its training.
 
     figures: the family's other figures of the step, by name. doing: what the run is doing outside of its steps, in
     words.
@@ -30,8 +30,8 @@ class Progress:
     loss: float
     terms: Mapping[str, float] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
-    learning_rate: float = 0.0
-    sentences_per_second: float = 0.0
+    learning_rate: float | None = None
+    sentences_per_second: float | None = None
     doing: str = ""
 
 

@@ -27,6 +27,7 @@ from orchestration.lanes.groups.board import Board, Sign
 from orchestration.lanes.groups.fit import fit, give_back
 from orchestration.lanes.groups.worker import GroupKind
 from orchestration.lanes.waits import (
+    ELSEWHERE_SECONDS,
     POLL_SECONDS,
     SAID_SECONDS,
     START_SECONDS,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Resources
 
 GIVE_BACK_SECONDS = 10.0  # wait for a cancelled group that found no room
+KEEP_SECONDS = 10.0  # how often to look in a remote ledger for what a group has staged
 
 
 @dataclass
@@ -55,7 +57,7 @@ class _Group:
 
     has_begun: a worker of it has started. still: how long its workers have made no progress. ended: its workers
     were told to end. given_up: the task that waits for them was cancelled. told: a message said that it waits for
-    room.
+    room. kept: when its results were last looked for.
     """
 
     run: Run
@@ -66,10 +68,11 @@ class _Group:
     ended: bool = False
     told: bool = False
     given_up: bool = False
+    kept: float = 0.0
 
 
 class Groups:
-    """The worker groups of a launch, and their outcomes so far. threads: per worker."""
+    """The worker groups of a launch, and their outcomes so far. threads: per worker. afterwards: see `Lanes`."""
 
     def __init__(
         self,
@@ -79,11 +82,12 @@ class Groups:
         *,
         body: Body,
         threads: int,
+        afterwards: Callable[[Run], None],
     ) -> None:
         import ray
 
         remote: Any = ray.remote
-        self.ledger, self.resources, self.on_event = ledger, resources, on_event
+        self.ledger, self.resources, self.on_event, self.afterwards = ledger, resources, on_event, afterwards
         self.kind = GroupKind(
             body=body,
             url=ledger.url,
@@ -98,6 +102,8 @@ class Groups:
         self.elsewhere = Elsewhere(ledger, on_event)
         self.board = remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Board).remote()
         self.fit = remote(num_cpus=0, max_retries=resources.retries)(fit)
+        self.queue: deque[Run] = deque()
+        self.not_before: dict[str, float] = {}  # run id -> when to look again whether another driver is at it
         self.groups: dict[Any, _Group] = {}
         self.numbers = count()
         self.finished: list[str] = []
@@ -111,25 +117,36 @@ class Groups:
         growing: the cluster may get more room. While runs wait, as many further groups are requested as are at
         work, since pending requests make an autoscaler start machines.
         """
-        queue = deque(runs)
+        self.queue.extend(runs)
         try:
-            while (queue or self.groups) and not stop.is_set():
-                most = max(lanes, 2 * self._begun) if growing else lanes
-                for _ in range(len(queue)):
-                    run = queue.popleft()
-                    if self.ledger.holds(run):
-                        self._finish(run, 0.0)
-                    elif len(self.groups) >= most or self.elsewhere.holds(run):
-                        queue.append(run)
-                    else:
-                        self._start(self.ledger.remaining(run))
+            while (self.queue or self.groups) and not stop.is_set():
+                self._fill(max(lanes, 2 * self._begun) if growing else lanes)
                 self._listen(stop)
-            stopped = bool(queue or self.groups)
+            stopped = bool(self.queue or self.groups)
             if stopped:
                 self._wind_down()
         finally:
             self._close()
         return Outcome(finished=tuple(self.finished), failed=self.failed, stopped=stopped)
+
+    def _fill(self, most: int) -> None:
+        """Start groups while there are fewer than so many, of runs that no other driver is working on."""
+        for _ in range(len(self.queue)):
+            if len(self.groups) >= most:
+                return
+            run = self.queue.popleft()
+            if time.monotonic() < self.not_before.get(run.id, 0.0):
+                self.queue.append(run)
+                continue
+            held = self.ledger.held([run])
+            if not run.lacking(held):
+                self.ledger.forget_unless_held(run.id)
+                self._report(run, 0.0)
+            elif self.elsewhere.holds(run):
+                self.not_before[run.id] = time.monotonic() + ELSEWHERE_SECONDS
+                self.queue.append(run)
+            else:
+                self._start(run.remaining(held))
 
     @property
     def _begun(self) -> int:
@@ -176,7 +193,8 @@ class Groups:
         self._read_board()
         self._end_still()
         for group in self.groups.values():
-            self._keep(group)
+            if not self.ledger.remote or time.monotonic() - group.kept >= KEEP_SECONDS:
+                self._keep(group)
         for task in done:
             group = self.groups.pop(task)
             error: Exception = RuntimeError("its worker group ended without a result")
@@ -273,6 +291,7 @@ class Groups:
 
     def _keep(self, group: _Group) -> None:
         """Commit what the newest attempt of a group has staged, so that a later attempt need not train again."""
+        group.kept = time.monotonic()
         attempt = self.ledger.newest(group.run.id)
         for entry in self.ledger.lacking(group.run):
             if attempt > group.before and self.ledger.staged(entry, attempt):
@@ -280,11 +299,18 @@ class Groups:
 
     def _finish(self, run: Run, seconds: float) -> None:
         self.ledger.forget(run.id)
+        self.afterwards(run)
+        self._report(run, seconds)
+
+    def _report(self, run: Run, seconds: float) -> None:
         self.finished.append(run.id)
         self.on_event(RunFinished(run=run, seconds=seconds))
 
     def _fail(self, group: _Group, error: Exception) -> None:
-        """Report a group's failure; record it, unless its workers did."""
+        """Report a group's failure; record it, unless its workers did. A run that another driver has is queued."""
+        if self.elsewhere.holds(group.run):
+            self.queue.append(group.run)
+            return
         failure = self.ledger.failure(group.run.id)
         if failure is None or failure.attempt <= group.before:
             message = self.stood_still.get(group.run.id) or str(error).strip() or type(error).__name__

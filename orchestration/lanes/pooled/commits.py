@@ -21,13 +21,27 @@ if TYPE_CHECKING:
     from orchestration.study.run import Run
 
 
+def nothing_more(run: Run) -> None:
+    """What is to be done once a run was executed, if nothing is."""
+
+
 class Commits:
-    """Collects the outcomes of a pool's runs. queue: the pool's, for runs that must be looked up again."""
+    """Collects the outcomes of a pool's runs.
+
+    queue: the pool's, for runs that must be looked up again. afterwards: called at the desk for each run that was
+    executed, before the event of its end.
+    """
 
     def __init__(
-        self, ledger: Ledger, desk: Desk, queue: deque[Queued], on_event: Callable[[Event], None]
+        self,
+        ledger: Ledger,
+        desk: Desk,
+        queue: deque[Queued],
+        on_event: Callable[[Event], None],
+        afterwards: Callable[[Run], None],
     ) -> None:
         self.ledger, self.desk, self.queue, self.on_event = ledger, desk, queue, on_event
+        self.afterwards = afterwards
         self._finished: list[str] = []
         self._failed: dict[str, Failure] = {}
 
@@ -52,13 +66,24 @@ class Commits:
                     self._commit(held, run, entry, 0.0, is_staged=False)
 
     def finish(self, run: Run, seconds: float) -> None:
-        """A run is in the ledger: delete its checkpoints and lease there, then report it."""
+        """A run's last result is in the ledger: delete its checkpoints and lease there, then report it."""
 
+        def end() -> None:
+            self.ledger.forget(run.id)
+            self.afterwards(run)
+
+        self._report(run, seconds, end)
+
+    def found(self, run: Run) -> None:
+        """A run was in the ledger already; another driver may be scoring it on more tasks."""
+        self._report(run, 0.0, partial(self.ledger.forget_unless_held, run.id))
+
+    def _report(self, run: Run, seconds: float, end: Callable[[], None]) -> None:
         def report(_: None) -> None:
             self._finished.append(run.id)
             self.on_event(RunFinished(run=run, seconds=seconds))
 
-        self.desk.do(run.id, partial(self.ledger.forget, run.id), report)
+        self.desk.do(run.id, end, report)
 
     def fail(self, held: Held, problem: Problem) -> None:
         """Once a job's commits are done, record its unfinished runs as failed, and queue those with tries left.

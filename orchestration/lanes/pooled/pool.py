@@ -23,11 +23,12 @@ from orchestration.lanes.events import (
     Waiting,
 )
 from orchestration.lanes.lane import LaneState, Lease
-from orchestration.lanes.pooled.commits import Commits
+from orchestration.lanes.pooled.commits import Commits, nothing_more
 from orchestration.lanes.pooled.desk import Desk
 from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
 from orchestration.lanes.pooled.slots import Slot, Slots
 from orchestration.lanes.waits import (
+    ELSEWHERE_SECONDS,
     POLL_SECONDS,
     Elsewhere,
     Stillness,
@@ -37,7 +38,7 @@ from orchestration.lanes.waits import (
     unasked_words,
 )
 from orchestration.study.errors import StudyError
-from orchestration.study.run import Job
+from orchestration.study.run import Job, Run
 
 if TYPE_CHECKING:
     from orchestration.ledger.ledger import Ledger
@@ -45,14 +46,13 @@ if TYPE_CHECKING:
 ASKING_SECONDS = 600.0  # how long an idle source may ask for nothing, or `stall_minutes` if longer
 LEDGER_THREADS = 32  # for requests to a remote ledger: 64 lanes with runs of 10 s need some 180 a second
 HEAR_SECONDS = 0.02  # how often to look for their answers
-ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has finished a run that this one needs too
 
 
 class Pool:
     """Lanes of one kind, and the queue of their jobs.
 
     start: see `Slots`. lease_seconds: how long a lane may not answer. stall_seconds: how long its answers may show
-    no progress. growing: the cluster may get room for more lanes.
+    no progress. growing: the cluster may get room for more lanes. afterwards: see `Commits`.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Pool:
         lease_seconds: float,
         stall_seconds: float,
         growing: bool = False,
+        afterwards: Callable[[Run], None] = nothing_more,
     ) -> None:
         self.ledger, self.on_event, self.stop = ledger, on_event, stop
         self.lease_seconds, self.stall_seconds, self.growing = lease_seconds, stall_seconds, growing
@@ -75,7 +76,7 @@ class Pool:
         self.queue: deque[Queued] = deque()
         self.slots = Slots(start, ledger.url)
         self.desk = Desk(LEDGER_THREADS if ledger.remote else 0)
-        self.commits = Commits(ledger, self.desk, self.queue, on_event)
+        self.commits = Commits(ledger, self.desk, self.queue, on_event, afterwards)
 
     def run(
         self,
@@ -153,7 +154,7 @@ class Pool:
         owing = {run.id for run in found.left}
         for run in queued.runs:
             if run.id not in owing:
-                self.commits.finish(run, 0.0)
+                self.commits.found(run)
         queued.runs = found.left
         if any(self.elsewhere.tell(run, found.elsewhere.get(run.id)) for run in found.left):
             queued.not_before = time.monotonic() + ELSEWHERE_SECONDS

@@ -99,12 +99,12 @@ def _curve(curve: Sequence[Progress]) -> pa.Table:
 
 
 def _figures(point: Progress) -> dict[str, float]:
+    rates = {"learning_rate": point.learning_rate, "sentences_per_second": point.sentences_per_second}
     return {
         "loss": point.loss,
         **{f"loss/{term}": value for term, value in point.terms.items()},
         **point.figures,
-        "learning_rate": point.learning_rate,
-        "sentences_per_second": point.sentences_per_second,
+        **{name: rate for name, rate in rates.items() if rate is not None},
     }
 
 

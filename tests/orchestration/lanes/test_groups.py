@@ -37,7 +37,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.blocks import Resources
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Result, Run
-from tests.results import results, run_in
+from tests.results import finish, results, run_in
 from trainers.engine.world import Progress, World
 
 pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("ray_of_two")]
@@ -303,6 +303,25 @@ def test_a_group_that_waited_beside_one_at_work(
     outcome, _ = go(ledger, runs, placed, hear, lanes=2)
     assert set(outcome.finished) == {run.id for run in runs}
     assert len(hours) >= 4
+
+
+@pytest.mark.long
+def test_a_run_that_another_driver_begins_while_its_group_starts(ledger: Ledger, tmp_path: Path) -> None:
+    """The group ends without having trained, and the run is waited for."""
+    run, other = make_run(tmp_path / "meet"), Ledger(ledger.url)
+    (tmp_path / "meet" / "go").touch()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunStarted):
+            other.lease(run.id)
+        elif isinstance(event, Waiting) and "waiting for process" in event.what:
+            finish(other, run, [Score(metric="m/norm", value=7.0)])
+
+    with other.drive("another"):
+        outcome, events = go(ledger, [run], placed, hear)
+    assert (outcome.finished, outcome.failed) == ((run.id,), {})
+    assert (ledger.record(run).attempt, ledger.record(run).metrics["m/norm"].value) == (2, 7.0)
+    assert len([event for event in events if isinstance(event, RunStarted)]) == 1
 
 
 def test_groups_of_a_cluster_that_grows(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

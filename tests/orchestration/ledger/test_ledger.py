@@ -24,6 +24,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.run import Run, Scored, Trained
 from tests.ledger_runs import CURVE, ROWS, do, make_run, save_model, scored, scores, training
 from tests.results import finish, put
+from trainers.engine.world import Progress
 
 
 def recall(ledger: Ledger, run: Run) -> float:
@@ -76,6 +77,21 @@ def test_a_run_without_items_curve_and_model(ledger: Ledger) -> None:
     finish(ledger, run, [Score(metric="t2d", value=1)])
     assert ledger.items(run.entry("t2d")).num_rows == ledger.curve(run).num_rows == 0
     assert ledger.model(run) is None
+
+
+def test_a_curve_holds_what_was_told_of_a_step_and_nothing_else(ledger: Ledger) -> None:
+    """A script tells its learning rate as any other figure; of what a trainer does not know there is no row of zeros."""
+    run = make_run()
+    of_script = Progress(step=1, steps=2, loss=2.0, figures={"learning_rate": 3e-4})
+    of_trainer = Progress(step=2, steps=2, loss=1.0, learning_rate=0.0, sentences_per_second=7.0)
+    finish(ledger, run, scores(), curve=[of_script, of_trainer])
+    assert [tuple(row.values()) for row in ledger.curve(run).to_pylist()] == [
+        (1, "loss", 2.0),
+        (1, "learning_rate", 3e-4),
+        (2, "loss", 1.0),
+        (2, "learning_rate", 0.0),
+        (2, "sentences_per_second", 7.0),
+    ]
 
 
 def test_what_another_machine_finishes_is_seen(bucket: str) -> None:

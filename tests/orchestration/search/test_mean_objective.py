@@ -34,7 +34,7 @@ def test_a_point_is_worth_the_mean_of_its_figures(tmp_path: Path) -> None:
     assert study.figures["mean(t2d/mrr, pair_auc)"] == ("t2d/mrr", "pair_auc")
     run = planned_run(selection.study, FACTS, "B1", "tiny", 100)
     finish(ledger, run, worth(run))
-    trial = with_score(Trial(number=0, point={}), selection, ledger, run)
+    trial = with_score(Trial(number=0, point={}), selection, ledger.record(run))
     assert trial.scores[100] == (pytest.approx((quality(run) + run.settings["hn_margin"]) / 2),)
 
 

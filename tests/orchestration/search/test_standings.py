@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from orchestration.search.standings import Standings
 from orchestration.search.trials import Selection, searched
 from orchestration.study.blocks import Objective, StopEarly
 from orchestration.study.run import Run
+from tests.counting_store import counting_store, requests
 from tests.results import finish
 from tests.searching import AUC, MRR, selection, worth
 from trainers.engine.world import Progress
@@ -242,3 +244,25 @@ def test_a_point_whose_settings_are_refused_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="layers"):
         race.board.suggest(3, {"layers": 2})
     assert len(race.board.points.suggested()) == len(race.board.trials) == 3
+
+
+def test_what_was_read_ahead_of_a_finished_run_is_not_read_again(chosen: Selection) -> None:
+    """Requests to a remote ledger take their time in the thread in which lanes get their runs."""
+    with counting_store() as url:
+        ledger = Ledger(url)
+        board = board_of(chosen, ledger, 2)
+        runs = [board.order(number, 0) for number in range(2)]
+        for run in runs:
+            assert isinstance(run, Run)
+            finished(ledger, run, 0.1)
+            board.read(run)
+        with requests() as asked:
+            reports = [board.scored(run, number) for number, run in enumerate(runs) if isinstance(run, Run)]
+        assert asked == []
+        assert [report["objective0"] for report in reports] == [
+            board.trials[number].scores[chosen.seeds[0]][0] for number in range(2)
+        ]
+        with requests() as asked:
+            table = searched(chosen, ledger)
+        assert [trial.scores for trial in table.trials] == [trial.scores for trial in board.trials]
+        assert {one[2] for one in asked if "/.results/" in one[1]}.isdisjoint({threading.current_thread()})

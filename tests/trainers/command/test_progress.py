@@ -15,6 +15,8 @@ from trainers.command.progress import curve_of, progress_of
         ("step 120/1000 loss 0.53", (120, 1000, 0.53, {})),
         ("[INFO] Step: 3 / 9  loss=1.5e-3 lr: 2e-5", (3, 9, 1.5e-3, {"lr": 2e-5})),
         ("step 1/2", (1, 2, math.nan, {})),
+        ("step 1/4 loss .5 acc 1,2", (1, 4, 0.5, {})),  # a decimal comma, or thousands: no figure of ours
+        ("step 1/4 loss .5,acc 1, f1 2", (1, 4, 0.5, {"acc": 1.0, "f1": 2.0})),
         ("step 1/2 loss nan", (1, 2, math.nan, {})),
     ],
 )

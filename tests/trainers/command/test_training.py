@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from corpora.command.corpus import CommandCorpus
+from tests.tiny import tiny_backbone
 from tests.waiting import until
 from trainers.command.process import CommandFailed, CommandRefused
 from trainers.command.product import NothingLeft, Product
@@ -60,6 +61,19 @@ def test_it_leaves_scores_and_a_curve(tmp_path: Path) -> None:
     (tmp_path / "saved").mkdir()
     product.save(tmp_path / "saved")
     assert sorted(place.name for place in (tmp_path / "saved").iterdir()) == ["command.log", "scores.csv"]
+
+
+def test_of_an_encoder_that_is_kept_nothing_hidden_is(tmp_path: Path) -> None:
+    """Systems leave such files beside others' (._config.json); an entry of the ledger holds none."""
+    encoder = tiny_backbone(tmp_path / "encoder", layers=1)
+    files = {place.name for place in encoder.iterdir()}
+    (encoder / "._config.json").write_text("{}")
+    (encoder / ".cache").mkdir()
+    (encoder / ".cache" / "config.json").write_text("{}")
+    (tmp_path / "kept").mkdir()
+    Product(encoder, None, World()).save(tmp_path / "kept")
+    kept = {place.relative_to(tmp_path / "kept").as_posix() for place in (tmp_path / "kept").rglob("*")}
+    assert kept == {name for name in files if name.endswith((".json", ".safetensors", ".txt"))}
 
 
 def test_without_a_ledger_of_its_own_machine_the_room_lasts_as_long_as_the_product() -> None:

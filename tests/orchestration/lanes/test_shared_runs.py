@@ -1,0 +1,266 @@
+"""Runs that two studies need: each is executed once, and what one driver has of it the other leaves alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluators.metrics.scores import Score
+from orchestration.lanes.events import Event, RunFinished
+from orchestration.lanes.groups.groups import Groups
+from orchestration.lanes.groups.worker import _leased
+from orchestration.lanes.pooled.commits import Commits
+from orchestration.lanes.pooled.desk import Desk
+from orchestration.lanes.pooled.pool import Pool
+from orchestration.lanes.pooled.queued import looked_up
+from orchestration.lanes.waits import Elsewhere
+from orchestration.ledger.ledger import Ledger
+from orchestration.study.run import Job, Run
+from tests.counting_store import counting_store, requests
+from tests.finished_study import make_run
+from tests.results import finish
+from tests.simulated_lanes import SimulatedKind, without_ray
+
+RUNS = [make_run("B1", seed) for seed in range(12)]
+
+
+@pytest.fixture(params=["local", "remote"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with ExitStack() as stack:
+        yield str(tmp_path / "ledger") if request.param == "local" else stack.enter_context(counting_store())
+
+
+@pytest.fixture
+def two(url: str) -> Iterator[tuple[Ledger, Ledger]]:
+    """Two drivers on one ledger, each of a study of its own."""
+    one, other = Ledger(url), Ledger(url)
+    with one.drive("one"), other.drive("other"):
+        yield one, other
+
+
+def scored(run: Run) -> list[Score]:
+    return [Score(metric=f"{task}/x", value=1.0) for task in run.tasks]
+
+
+def before(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, method: str, act: Callable[[], object]) -> None:
+    """Another driver acts, once, just before this one calls the method."""
+    real, acts = getattr(ledger, method), [act]
+
+    def called(*given: Any) -> Any:
+        if acts:
+            acts.pop()()
+        return real(*given)
+
+    monkeypatch.setattr(ledger, method, called)
+
+
+@pytest.mark.parametrize("method", ["held_elsewhere", "held", "lease_after"])
+def test_a_run_that_another_driver_begins_meanwhile_is_waited_for(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    one, other = two
+    run = RUNS[0]
+    before(monkeypatch, one, method, lambda: other.lease(run.id))
+    found = looked_up([run], one)
+    assert (found.elsewhere, found.attempts) == ({run.id: other.driver}, {})
+    assert other.newest(run.id) == 1
+
+
+@pytest.mark.parametrize("method", ["newest", "held_elsewhere", "held", "lease_after"])
+def test_a_run_that_another_driver_ends_meanwhile_is_not_begun(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    one, other = two
+    run = RUNS[0]
+
+    def execute() -> None:
+        finish(other, run, scored(run))
+
+    before(monkeypatch, one, method, execute)
+    found = looked_up([run], one)
+    assert (found.left, found.attempts) == ((), {})
+
+
+def test_of_a_stack_that_another_driver_has_in_part_nothing_is_leased(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each would wait for what the other has."""
+    one, other = two
+    last = max(run.id for run in RUNS)
+    before(monkeypatch, one, "lease_after", lambda: other.lease(last))
+    found = looked_up(RUNS, one)
+    assert (found.elsewhere, found.attempts) == ({last: other.driver}, {})
+    assert not any(other.held_elsewhere(run.id) for run in RUNS)
+
+
+@pytest.mark.timeout(60)
+def test_of_two_that_look_at_once_one_gets_a_run(two: tuple[Ledger, Ledger]) -> None:
+    at_once = threading.Barrier(2)
+
+    def look(ledger: Ledger, run: Run) -> bool:
+        at_once.wait()
+        return bool(looked_up([run], ledger).attempts)
+
+    with ThreadPoolExecutor(2) as threads:
+        for run in RUNS:
+            assert sorted(threads.map(look, two, (run, run))) == [False, True]
+
+
+def test_checkpoints_of_who_scores_a_run_on_more_tasks_stay(two: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    """For the other driver the run is finished: it needs fewer tasks."""
+    one, other = two
+    run = RUNS[0]
+    fewer = replace(run, tasks=dict([*run.tasks.items()][:1]))
+    finish(one, fewer, scored(fewer))
+    attempt = other.lease(run.id)
+    folder = other.scratch(run.id, attempt) or tmp_path / "elsewhere"
+    (folder / "step-5").mkdir(parents=True)
+    (folder / "step-5" / "weights").write_text("1")
+    if other.remote:
+        other.keep_checkpoint(run.id, attempt, folder)
+    with without_ray():
+        pool = Pool(
+            SimulatedKind(0.0).start, one, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60
+        )
+        assert pool.run([Job(runs=(fewer,))], lanes=1, tries=1).finished == (run.id,)
+    Groups._fill(groups_of(one, [fewer], []), 1)
+    kept = tmp_path / "kept"
+    if other.remote:
+        other.checkpoint(run.id, kept)
+    assert ((kept if other.remote else folder) / "step-5" / "weights").exists()
+    assert one.held_elsewhere(run.id) == other.driver
+
+
+# What is done with a run once it was executed
+
+
+@pytest.mark.timeout(60)
+def test_what_follows_a_run_comes_before_its_event_and_in_a_thread_of_the_ledger(url: str) -> None:
+    """And only where this driver has executed it: a model is dropped that another study keeps."""
+    ledger, told = Ledger(url), list[tuple[str, bool]]()
+    found, executed = RUNS[:2]
+    finish(ledger, found, scored(found))
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            told.append((event.run.id, True))
+
+    def follow(run: Run) -> None:
+        assert ledger.holds(run)
+        told.append((run.id, ledger.remote is (threading.current_thread() is not threading.main_thread())))
+
+    with ledger.drive("one"), without_ray():
+        pool = Pool(
+            SimulatedKind(0.0).start,
+            ledger,
+            hear,
+            threading.Event(),
+            lease_seconds=60,
+            stall_seconds=60,
+            afterwards=follow,
+        )
+        pool.run([Job(runs=(found,)), Job(runs=(executed,))], lanes=1, tries=1)
+    assert sorted(told) == sorted([(found.id, True), *2 * [(executed.id, True)]])
+
+
+def test_what_a_dead_lane_had_staged_is_followed_too(tmp_path: Path) -> None:
+    ledger, followed = Ledger(tmp_path), list[Run]()
+    commits = Commits(ledger, Desk(0), SimpleNamespace(), lambda _: None, followed.append)  # type: ignore[arg-type]
+    (run,) = RUNS[:1]
+    found = looked_up([run], ledger)
+    finish(ledger, run, scored(run))
+    held: Any = SimpleNamespace(
+        attempts=found.attempts, lacking=found.lacking, coming=set(), then=[], owed=lambda: (run,)
+    )
+    for entry in run.entries:
+        commits._committed(held, run, entry, 0.0, True)
+    assert followed == [run]
+
+
+# Worker groups
+
+
+def groups_of(ledger: Ledger, queue: list[Run], started: list[Run], at_work: int = 0) -> Any:
+    from collections import deque
+
+    told = list[Event]()
+    fake: Any = SimpleNamespace(
+        ledger=ledger,
+        queue=deque(queue),
+        groups={str(number): None for number in range(at_work)},
+        not_before={},
+        elsewhere=Elsewhere(ledger, told.append),
+        finished=[],
+        failed={},
+        stood_still={},
+        on_event=told.append,
+        told=told,
+    )
+
+    def start(run: Run) -> None:
+        started.append(run)
+        fake.groups[run.id] = None
+
+    fake._start = start
+    fake._report = lambda run, seconds: fake.finished.append(run.id)
+    return fake
+
+
+def test_what_waits_for_a_group_is_not_looked_up_until_there_is_room() -> None:
+    """A hundred runs of hours would be asked for every second."""
+    with counting_store() as url:
+        ledger, started = Ledger(url), list[Run]()
+        groups = groups_of(ledger, RUNS, started, at_work=2)
+        with requests() as asked:
+            Groups._fill(groups, 2)
+        assert (asked, started) == ([], [])
+        Groups._fill(groups, 3)
+        assert started == RUNS[:1]
+        assert list(groups.queue) == RUNS[1:]
+
+
+def test_a_group_is_not_started_where_another_driver_is_at_the_run_nor_asked_for_at_once_again(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    other.lease(RUNS[0].id)
+    finish(one, RUNS[1], scored(RUNS[1]))
+    started = list[Run]()
+    groups = groups_of(one, RUNS[:3], started)
+    Groups._fill(groups, 2)
+    assert (started, groups.finished, list(groups.queue)) == ([RUNS[2]], [RUNS[1].id], [RUNS[0]])
+    monkeypatch.setattr(one, "held", lambda runs: pytest.fail("looked up again at once"))
+    Groups._fill(groups, 2)
+    assert list(groups.queue) == [RUNS[0]]
+
+
+def test_a_group_that_fails_once_another_driver_has_its_run_is_no_failure(two: tuple[Ledger, Ledger]) -> None:
+    one, other = two
+    run = RUNS[0]
+    before = one.lease(run.id) - 1
+    other.lease(run.id)
+    groups = groups_of(one, [], [])
+    Groups._fail(groups, SimpleNamespace(run=run, before=before), RuntimeError("fenced"))  # type: ignore[arg-type]
+    assert (list(groups.queue), groups.failed, other.failure(run.id)) == ([run], {}, None)
+
+
+@pytest.mark.parametrize("method", ["newest", "held_elsewhere", "lease_after"])
+def test_a_worker_group_leases_no_run_that_another_driver_has_begun(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    one, other = two
+    run = RUNS[0]
+    assert _leased(run.id, one) == 1
+    assert _leased(run.id, one) == 2  # it was started again
+    one.give_back(run.id, 2)
+    before(monkeypatch, one, method, lambda: other.lease(run.id))
+    assert _leased(run.id, one) == 0
+    assert one.newest(run.id) == 3
