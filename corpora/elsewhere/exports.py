@@ -68,8 +68,11 @@ def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Ite
 
 
 def of_mteb(folder: Path) -> Iterator[ScoreRow]:
-    """The main scores below a folder of MTEB's results. CorpusError for none, or for another file."""
-    files = sorted(file for file in folder.glob("*/**/*.json") if file.name != "model_meta.json")
+    """The main scores below a folder of MTEB's results. CorpusError for none, or for another file.
+
+    Hidden files and folders are left out, and what `semray judge` wrote below the folder itself.
+    """
+    files = sorted(_results(folder))
     if not files:
         raise wrong(folder, "holds no result of MTEB", "MODEL/REVISION/TASK.json below it")
     first: dict[tuple[str, str, str], Path] = {}
@@ -83,6 +86,20 @@ def of_mteb(folder: Path) -> Iterator[ScoreRow]:
                 accepted = "one revision of a model, and one model for each arm and seed"
                 raise wrong(file, f"{metric} of {model} stands in {other}, too", accepted)
             yield found
+
+
+def _results(folder: Path) -> Iterator[Path]:
+    own = _own_output(folder)
+    for file in folder.glob("*/**/*.json"):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if file.name != "model_meta.json" and not hidden and own.isdisjoint(file.parents):
+            yield file
+
+
+def _own_output(folder: Path) -> set[Path]:
+    """The folders below that semray wrote: with a ledger beside a study's file; after `--out .` the ledger."""
+    ledgers = [place for place in folder.glob("**/ledger") if any(place.parent.glob("*.yaml"))]
+    return {place if place.parent == folder else place.parent for place in ledgers}
 
 
 def write_rows(rows: Iterable[ScoreRow], file: Path) -> Path:

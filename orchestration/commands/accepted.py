@@ -44,16 +44,20 @@ class CommandLine(argparse.ArgumentParser):
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice; of every option an empty one, as what it asks for would be skipped."""
         if action.choices is not None and value not in action.choices:
             from orchestration.study.names import names_accepted
 
             names = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(action, str(refused(str(value), names_accepted(str(value), names))))
+        if isinstance(value, str) and not value.strip():  # of an unset shell variable, as a rule
+            wanted = f"{action.metavar or action.dest.upper()}, which is not empty"
+            raise argparse.ArgumentError(action, str(refused(value, wanted)))
 
 
 def refused(text: str, accepted: str) -> argparse.ArgumentTypeError:
     """The error for a value that is not accepted."""
-    return argparse.ArgumentTypeError(f"{text or repr(text)}{ACCEPTED}{accepted}")
+    return argparse.ArgumentTypeError(f"{text if text.strip() else repr(text)}{ACCEPTED}{accepted}")
 
 
 def a_whole_number(text: str) -> int:

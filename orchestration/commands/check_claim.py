@@ -75,9 +75,9 @@ def _unit(larger: float, typical: float) -> float:
 
 
 def _noise_of(options: Namespace) -> _Noise:
-    if options.study:
+    if options.study is not None:
         return _of_ledger(options)
-    if options.metric:
+    if options.metric is not None:
         raise StudyError(f"--metric {options.metric}\n  accepted: together with --study STUDY")
     if options.like not in published():
         raise StudyError(
@@ -95,7 +95,8 @@ def _of_ledger(options: Namespace) -> _Noise:
     study, ledger = read_study(study_file(options.study)), ledger_of(options)
     findings = find(study, grown(planned(study, ledger), ledger).runs, ledger)
     if options.metric not in findings.metrics:
-        raise StudyError(f"--metric {options.metric}\n  accepted: {', '.join(findings.metrics)}")
+        given = "is missing" if options.metric is None else options.metric
+        raise StudyError(f"--metric {given}\n  accepted: {', '.join(findings.metrics)}")
     arms = {(row.arm, row.backbone) for row in findings.runs}
     groups = [list(findings.values(*arm, options.metric).values()) for arm in sorted(arms)]
     kept = [values for values in groups if len(values) > 1]

@@ -64,9 +64,9 @@ def _draft_for(folder: Path) -> Iterator[Path]:
 def _requested_run(options: Namespace, ledger: Ledger) -> str:
     """The id of the requested run, given by its id, or by arm and seed, with a study if several have these."""
     ids = ledger.ids()
-    if options.seed is None and not options.study:
+    if options.seed is None and options.study is None:
         return _starting_with(ids, options.run, ledger)
-    if options.study:
+    if options.study is not None:
         study = study_of(options)
         runs = as_grown(study, ledger)[0].runs
     else:
@@ -93,7 +93,7 @@ def _requested_run(options: Namespace, ledger: Ledger) -> str:
 
 def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> str:
     opened_by = family(record.run.family).opened_by(folder)
-    if not options.study:
+    if options.study is None:
         entries = sorted(entry for entry in ledger.entries() if run_of(entry) == record.id)
         found = ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)])
         return model_card(found, opened_by)

@@ -62,7 +62,7 @@ def gate(options: Namespace) -> int:
             f"{study.path}: {options.claim} is a part of {joint}\n  accepted: {joint}, as it was declared"
         )
     budget = None
-    if options.budget:
+    if options.budget is not None:
         budget = _Budget(options.budget, ledger, ids_by_recipes(StudyRecords(study, plan.runs, ledger)))
     answers = [_answer(study, findings, one, missing, budget) for one in whole]
     if options.json:
@@ -105,8 +105,18 @@ def _answer(
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
     spent = budget.ask(findings, finding)
     allowed = f"as the budget {budget.name} allowed at {spent.asked_at}"
-    comparison = f"p = {spent.p:.2g}, held against {spent.level:.2g}, {allowed}"
+    p, level = _apart(spent.p, spent.level)
+    comparison = f"p = {p}, held against {level}, {allowed}"
     return answer("shown" if spent.shown else "not shown", f"{comparison}; {verdict.sentence}", spent)
+
+
+def _apart(p: float, level: float) -> tuple[str, str]:
+    """Both with two digits, or with as many as it takes for different numbers to look different."""
+    for digits in range(2, 18):
+        shown = f"{p:.{digits}g}", f"{level:.{digits}g}"
+        if shown[0] != shown[1]:
+            break
+    return shown if p != level else (f"{p:.2g}", f"{level:.2g}")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from evaluators.tasks.task import is_dev
 from orchestration.commands.terminal import DONE, say
 from orchestration.families.contract import Family, FirstStudy
 from orchestration.families.registry import family, names, package
+from orchestration.reading.checking import Checker
+from orchestration.reading.document import Document, Mistake, document_of
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError, written_to
 from orchestration.study.names import NAME_WORDS, is_path_component, listed, names_accepted, typed
@@ -136,10 +138,29 @@ def _values(kind: type, setting: str, first: FirstStudy, options: Namespace) -> 
     own, others = field_types(kind), others_in(kind)
     accepted = words(own[setting] if setting in own or others is None else others[1])
     default = _default(kind, setting, first)
-    return (
+    values = (
         _value("control", options.control, f"{setting} of the control ({accepted})?", default),
         _value("treatment", options.treatment, f"{setting} of the treatment ({accepted})?", ""),
     )
+    for option, value in zip(("control", "treatment"), values, strict=True):
+        if setting in own and getattr(options, option) is not None:
+            _check_value(kind, option, setting, value)
+    return values
+
+
+class _Option(Document):
+    """A setting with the value of an option; its path is the option, which messages name."""
+
+    def message(self, mistake: Mistake) -> str:
+        return mistake.words(f"{self.path}: ")
+
+
+def _check_value(kind: type, option: str, setting: str, value: str) -> None:
+    """Raise StudyError, before the file is written, if the setting does not accept this value of an option."""
+    written = document_of(Path(f"--{option}"), f"{{{_in_flow(setting)}: {value}}}")
+    check = Checker(_Option(**vars(written) | {"problems": ()}))  # how YAML misread it is told of the file
+    check.block(kind, ())
+    check.finish()
 
 
 def _default(kind: type, setting: str, first: FirstStudy) -> str:

@@ -76,13 +76,15 @@ def judge(options: Namespace) -> int:
     """Judge the claims of the command line or of a file; write the report and, if asked for, a passport."""
     check_outputs(options)
     given_readings, declared, claims = _readings(options.read), _declared_digest(options), _claims(options)
-    folder = Path(options.out or f"judged/{slug(Path(options.table).stem)}")
+    given = Path(os.path.abspath(options.table))  # `.` has no name of its own
+    # a folder's whole name: of res-v1.5 and res-v1.6 the stem is one, and the reports would replace each other
+    folder = Path(options.out or f"judged/{slug(given.name if given.is_dir() else given.stem)}")
     with doing(JUDGING):
         table = _as_table(options, claims, folder)
-        made_of = "" if table == Path(options.table) else printable(Path(os.path.abspath(options.table)).name)
+        made_of = "" if table == Path(options.table) else printable(given.name)
         done = judged(table, claims, given_readings, folder, declared, made_of)
     show(options, done.findings)
-    if not Path(options.table).is_dir():  # of MTEB's main scores more is better
+    if not given.is_dir():  # of MTEB's main scores more is better
         for metric in done.taken_as_higher:
             say(f"read    {metric}: more is better, as nothing says otherwise (--read {metric}=lower does)")
     write_report(options, done.plan, done.ledger, done.findings, done.folder)
@@ -105,6 +107,8 @@ def judged(
     """
     given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
     claims = claims.content["compare"] if isinstance(claims, Document) else claims
+    for metric, reading in given_readings.items():
+        _check_reading(f"{metric}={reading}", metric, reading)
     try:
         table = read_table(table_file)
         metrics = readings(table_file, table, given_readings)
@@ -130,14 +134,14 @@ def judged(
 def _as_table(options: Namespace, claims: Document, folder: Path) -> Path:
     """The given table, or the export of another tool converted into a table in the folder."""
     given = Path(options.table)
-    if bool(options.arm) != bool(options.seed):
+    if (options.arm is None) != (options.seed is None):
         raise StudyError(
             "--arm, --seed: one without the other\n  accepted: both, for a table with a row for each run"
         )
     try:
         if given.is_dir():
             rows = list(of_mteb(given))
-        elif options.arm:
+        elif options.arm is not None:
             rows = list(of_runs(given, options.arm, options.seed, claimed(claims.content["compare"])))
         else:
             return given
@@ -157,18 +161,22 @@ def _readings(entries: Sequence[str]) -> dict[str, str]:
     found = {}
     for entry in entries:
         metric, _, reading = entry.rpartition("=")
-        if not metric or reading not in READINGS:
-            raise StudyError(f"--read {entry}\n  accepted: METRIC=READING, with {', '.join(READINGS)}")
+        _check_reading(entry, metric, reading)
         found[metric] = reading
     return found
+
+
+def _check_reading(entry: str, metric: str, reading: str) -> None:
+    if not metric or reading not in READINGS:
+        raise StudyError(f"--read {entry}\n  accepted: METRIC=READING, with {', '.join(READINGS)}")
 
 
 def _claims(options: Namespace) -> Document:
     """A document with the claims below `compare`: those of the file, or the one of the command line."""
     one = {name: getattr(options, name) for name in CLAIM_OPTIONS if getattr(options, name) is not None}
-    if options.claims and one:
+    if options.claims is not None and one:
         raise StudyError("--claims: a file, and claims on the command line\n  accepted: one of both")
-    if options.claims:
+    if options.claims is not None:
         document = read(Path(options.claims))
         Checker(document).finish()  # mistakes that YAML accepts
         claims = document.content.get("compare")
@@ -188,7 +196,7 @@ def _declared_digest(options: Namespace) -> str:
     """The digest of `--declared`, or "". StudyError if it is not the digest of the claims."""
     if options.declared is None:
         return ""
-    if not options.claims:
+    if options.claims is None:
         raise StudyError("--declared: the digest of a file of claims\n  accepted: together with --claims FILE")
     read(Path(options.claims))  # raises StudyError for a file that is no YAML
     digest = hashlib.sha256(content_of(Path(options.claims))).hexdigest()

@@ -6,15 +6,18 @@ import json
 import sys
 from argparse import Namespace
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orchestration.commands.terminal import DONE, STUDIES, ledger_of, width_of
 from orchestration.commands.waiting import doing
+from orchestration.ledger.claims import study_declared_in
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.report.layout import laid_out
 from orchestration.study.errors import StudyError
-from orchestration.study.names import amount, cut, listed, printable
+from orchestration.study.names import CONFIRMED, amount, cut, listed, printable
 
 ELSEWHERE = "its file is elsewhere"
 QUESTION = 60  # characters of a question that are shown
@@ -24,8 +27,8 @@ def ls(options: Namespace) -> int:
     """Print studies with their questions, runs by family and backbone, and the size of the ledger."""
     ledger = ledger_of(options)
     with doing("looking through the ledger"):
-        studies = _studies(ledger)
         runs, damaged, later = _runs(ledger)
+        studies = _studies(ledger)
         room = ledger.size()
     if options.json:
         held = [{"family": family, "backbone": backbone, "runs": count} for (family, backbone), count in runs]
@@ -33,7 +36,8 @@ def ls(options: Namespace) -> int:
         print(json.dumps(content, indent=1))
         return DONE
     width = width_of(sys.stdout)
-    rows = [(one["study"], one["declared"][:10] or "not run", cut(one["question"], QUESTION)) for one in studies]
+    rows = [(one["study"], _declared(one), cut(one["question"], QUESTION)) for one in studies]
+    damaged += [one["study"] for one in studies if one["damaged"]]
     blocks = [laid_out(("study", "declared", "question"), rows, width)] if rows else []
     held_rows = [(family, backbone, str(count)) for (family, backbone), count in runs]
     blocks += [laid_out(("family", "backbone", "runs"), held_rows, width)] if held_rows else []
@@ -44,11 +48,12 @@ def ls(options: Namespace) -> int:
     return DONE
 
 
-def _studies(ledger: Ledger) -> list[dict[str, str]]:
-    """The studies of this folder and of `studies`, and those with claims in the ledger."""
+def _studies(ledger: Ledger) -> list[dict[str, Any]]:
+    """The studies of this folder and of `studies`, and those with claims in the ledger, which may be damaged."""
     from orchestration.reading.document import read
 
-    declared = {one.study: one.declared_at for one in ledger.declarations()}
+    noted = [study for place in ledger.notes() if (study := study_declared_in(place)) is not None]
+    declared = dict.fromkeys(noted, "") | {one.study: one.declared_at for one in ledger.declarations()}
     found = {}
     for file in sorted(file for folder in (Path(), STUDIES) for file in folder.glob("*.y*ml")):
         try:
@@ -59,11 +64,22 @@ def _studies(ledger: Ledger) -> list[dict[str, str]]:
             found[file.stem] = {"study": str(file), "question": " ".join(content["question"].split())}
     return [
         {
-            **found.get(name, {"study": name, "question": ELSEWHERE}),
+            **found.get(name, {"study": name, "question": _without_file(name)}),
             "declared": declared.get(name, ""),
+            "damaged": declared.get(name) == "",
         }
         for name in dict.fromkeys((*found, *declared))
     ]
+
+
+def _declared(study: Mapping[str, Any]) -> str:
+    return "damaged" if study["damaged"] else study["declared"][:10] or "not run"
+
+
+def _without_file(name: str) -> str:
+    """What is told in place of the question of a study that has no file here. A confirmation has none anywhere."""
+    searched = name.removesuffix(CONFIRMED)
+    return ELSEWHERE if name == searched else f"the confirmation of a search of {searched}"
 
 
 def _runs(ledger: Ledger) -> tuple[list[tuple[tuple[str, str], int]], list[str], list[str]]:

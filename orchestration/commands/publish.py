@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def sync(options: Namespace) -> int:
     """Bring MLflow up to date with the ledger."""
+    from orchestration.tracking.reaching import at_mlflow
     from orchestration.verdicts.distributions import with_distributions
     from orchestration.verdicts.published import with_published
 
@@ -31,7 +32,8 @@ def sync(options: Namespace) -> int:
     _, findings = current_findings(study, ledger)
     findings = with_distributions(with_published(findings, study), ledger)
     done = _sync(findings, ledger, options.mlflow)
-    say(done.line, *([] if done.problem else [f"next    {typed('ui', options.study, *at(ledger.url))}"]))
+    next_command = typed("ui", options.study, *at(ledger.url), *at_mlflow(options.mlflow))
+    say(done.line, *([] if done.problem else [f"next    {next_command}"]))
     if options.json:
         print(json.dumps(asdict(done), default=str))
     return SOME_FAILED if done.problem else DONE

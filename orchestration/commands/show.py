@@ -204,16 +204,21 @@ def _makes(study: Study, claim: str) -> bool:
 
 def verify(options: Namespace) -> int:
     """Recompute a passport's figures; check a published declaration and a signature if given."""
+    from orchestration.verdicts.passport import Altered
     from orchestration.verdicts.passport import verify as check
     from orchestration.verdicts.signature import check_signature
 
     passport = Path(options.passport)
-    if bool(options.signers) != bool(options.signed_by):
+    if (options.signers is None) != (options.signed_by is None):
         raise StudyError("--signers, --signed-by: one without the other\n  accepted: both, or none")
-    done = check(passport)
-    if options.signers:
+    try:
+        done = check(passport)
+    except Altered as error:
+        say(str(error))
+        return SOME_FAILED  # as for a figure that differs
+    if options.signers is not None:
         check_signature(passport, Path(options.signers), options.signed_by)
-    other_claims = bool(options.declared) and options.declared.lower() != done.declared
+    other_claims = options.declared is not None and options.declared.lower() != done.declared
     if options.json:
         print(json_text(asdict(done), indent=None))
     else:
@@ -239,7 +244,7 @@ def _print_check(done: Verification, options: Namespace) -> None:
         print(f"unsealed  {done.unsealed} runs, recorded before entries had seals")
     print(f"declared  {done.declared or 'nothing: its claims are exploratory'}")
     print(f"sha256    {done.sha256}")
-    if options.signers:
+    if options.signers is not None:
         print(f"signed by {printable(options.signed_by)}")
 
 

@@ -160,7 +160,6 @@ def _add_read(words: CommandGroup) -> None:
     gate.add_argument(
         "--budget",
         metavar="NAME",
-        default="",
         help="hold the claim against what is left of a false discovery rate of .05 over all claims asked by this "
         "name in the ledger, each after the answers to those before",
     )
@@ -177,7 +176,7 @@ def _add_read(words: CommandGroup) -> None:
         "--like", metavar="NAME", default="simcse-bert-base", help="whose spread over seeds to take"
     )
     noise.add_argument("--study", metavar="STUDY", help="take the spread from this study's own runs")
-    check.add_argument("--metric", metavar="METRIC", default="", help="with --study: of which metric")
+    check.add_argument("--metric", metavar="METRIC", help="with --study: of which metric")
     check.add_argument("--write", type=a_path, metavar="FILE", help="write a study file that would settle it")
     judge_options.add_to(words.bare("judge", judge_options.SUMMARY))
     ui = words.add(

@@ -43,8 +43,8 @@ def notes(storage: Storage) -> list[str]:
 
 def _reads(storage: Storage) -> Iterator[tuple[str, Callable[[], object]]]:
     """The place of each note, with a function that reads it."""
-    for name in _own(storage, ".declared"):
-        yield f".declared/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
+    for name in _own(storage, claims.FOLDER):
+        yield f"{claims.FOLDER}/{name}", partial(claims.declared, storage, unquote(name.removesuffix(".json")))
     for folder, read_of in ((failures.FOLDER, failures.read), (repeats.FOLDER, repeats.read_one)):
         for name in _own(storage, folder):
             if not name or is_of_a_run(name):

@@ -15,6 +15,7 @@ from orchestration.ledger.object_storage import in_parallel
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
 
+FOLDER = ".declared"
 REMEDY = "the file as it was written before the first run; put it back from a copy"
 
 
@@ -92,9 +93,15 @@ def every(storage: Storage) -> Iterator[Declaration]:
             return declared(storage, unquote(name.removesuffix(".json")))
         return None
 
-    found = in_parallel(intact, sorted(storage.children(".declared")), storage.at_once)
+    found = in_parallel(intact, sorted(storage.children(FOLDER)), storage.at_once)
     return (declaration for declaration in found if declaration is not None)
 
 
 def _place(study: str) -> str:
-    return f".declared/{quote(study, safe='')}.json"
+    return f"{FOLDER}/{quote(study, safe='')}.json"
+
+
+def study_declared_in(place: str) -> str | None:
+    """The study whose claims the note at this place holds, damaged or not; None for any other note."""
+    folder, _, name = place.partition("/")
+    return unquote(name.removesuffix(".json")) if folder == FOLDER and name.endswith(".json") else None

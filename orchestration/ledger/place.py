@@ -16,4 +16,12 @@ def at(url: str) -> tuple[str, ...]:
     """The words to type behind a command for this ledger; none for the usual place."""
     usual = usual_place()
     place = usual if "://" in usual else str(named_path(usual).absolute())
-    return () if place == url else ("--ledger", url)
+    return () if _tidy(place) == _tidy(url) else ("--ledger", _tidy(url))
+
+
+def _tidy(place: str) -> str:
+    """A path without `..`, unless a link on the way makes that another place. A URL as it is."""
+    if "://" in place:
+        return place
+    tidy = os.path.normpath(place)
+    return tidy if os.path.realpath(tidy) == os.path.realpath(place) else place

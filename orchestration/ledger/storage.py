@@ -196,10 +196,11 @@ class LocalStorage:
         except OSError as error:
             if not self.root.is_dir():
                 raise  # there is no ledger at all, which `reached` reports
-            raise StudyError(
-                f"{self.root / name}: no folder that can be read ({error.strerror})\n  accepted: the folder that "
-                f"semray makes there; move this out of the ledger, and it is made anew"
-            ) from None
+            accepted = "a folder that may be read"
+            if isinstance(error, NotADirectoryError):
+                accepted = "the folder that semray makes there; move this out of the ledger, and it is made anew"
+            problem = f"{self.root / name}: no folder that can be read ({error.strerror})"
+            raise StudyError(f"{problem}\n  accepted: {accepted}") from None
 
     def entries(self) -> set[str]:
         """All names below the root; a file or link with an entry's name is damage, which reading it reports."""

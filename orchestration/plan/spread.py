@@ -72,7 +72,8 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
         return Spread(noise=None, whence=("neither arm is trained",))
     public = family(plan.study.family).spread
     if public is None or _own_unit(plan.study, claim):
-        return Spread(noise=None, whence=("no finished pairs, and no public figure for such a score",))
+        few = f"fewer than {ENOUGH_PAIRS}" if held and len(held.pairs.seeds) else "no"
+        return Spread(noise=None, whence=(f"{few} finished pairs, and no public figure for such a score",))
     from evaluators.significance.power import Noise
 
     sd, source = public

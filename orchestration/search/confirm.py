@@ -18,7 +18,7 @@ from evaluators.tasks.task import is_dev
 from orchestration.families.registry import family
 from orchestration.plan.held import planned
 from orchestration.study.errors import StudyError
-from orchestration.study.names import typed
+from orchestration.study.names import CONFIRMED, typed
 from orchestration.study.run import canonical
 from orchestration.verdicts.records import StudyRecords
 from orchestration.verdicts.seen import could_be_seen
@@ -69,7 +69,7 @@ def confirmation(study: Study, searches: Sequence[Searched]) -> Study:
     used = {arm for claim in compare for arm in claim.arms}
     return replace(
         study,
-        name=f"{study.name}-confirmed",
+        name=f"{study.name}{CONFIRMED}",
         backbones=(backbone,),
         arms={name: settings for name, settings in arms.items() if name in used},
         compare=tuple(compare),

@@ -148,13 +148,16 @@ def begun_anew(selection: Selection, ledger: Ledger, before: Sequence[Searched])
     ]
 
 
-def next_step(study: Study, found: Sequence[Searched], ledger: str) -> str:
-    """The next command after searches that have ended: confirm, or why there is nothing to confirm."""
+def next_step(study: Study, found: Sequence[Searched], ledger: str, tracked: Sequence[str] = ()) -> str:
+    """The next command after searches that have ended: confirm, or why there is nothing to confirm.
+
+    tracked: the words for the MLflow that was asked for (`at_mlflow`).
+    """
     try:
         confirmation(study, found)
     except StudyError as error:
         return str(error)
-    return f"next    {typed('confirm', study.path, *at(ledger))}"
+    return f"next    {typed('confirm', study.path, *at(ledger), *tracked)}"
 
 
 def ranked(searched: Searched) -> list[Trial]:

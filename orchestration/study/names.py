@@ -15,6 +15,8 @@ LIST_AT_MOST = 12  # names in a message; of a longer list, those nearest to the 
 NAME_BYTES = 200  # file systems take 255; the rest is for what we add
 NAME_WORDS = "a name without /, \\ or control characters, that does not begin with a dot, of at most 200 bytes"
 
+CONFIRMED = "-confirmed"  # behind the name of a searched study: its confirmation, which has no file
+
 SLUG_AT_MOST = 60  # readable characters of a file's name; a digest keeps longer ones apart
 DIGEST = re.compile(r"-[0-9a-f]{8}$")
 

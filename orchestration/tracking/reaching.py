@@ -65,6 +65,14 @@ def shown(uri: str) -> str:
     return f"{scheme}{between}{host}"
 
 
+def at_mlflow(uri: str | None) -> tuple[str, ...]:
+    """The words to type behind a command for the MLflow that was asked for; none where it is the usual one.
+
+    None either where its address holds a password: the command is printed.
+    """
+    return ("--mlflow", uri) if uri is not None and shown(uri) == uri else ()
+
+
 def reason(error: Exception, uri: str) -> str:
     """The error in one line, without secrets of this or another URI."""
     message = str(error).replace(uri, shown(uri))

@@ -15,7 +15,7 @@ from orchestration.search import shown
 from orchestration.search.optuna_view import export, plots
 from orchestration.study.names import slug, typed
 from orchestration.tracking.entries import Entry, Planned, digest_of, metric_name
-from orchestration.tracking.reaching import default_uri
+from orchestration.tracking.reaching import at_mlflow, default_uri
 from orchestration.tracking.sync import Tree, mirror
 from orchestration.tracking.write import TAG_LETTERS
 
@@ -28,7 +28,7 @@ LAYOUT = 2  # as that of entries, for those of searches alone
 
 def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[str]:
     """Write journals and plots, and mirror the searches in MLflow; returns lines for the terminal."""
-    uri, lines = uri or default_uri(ledger.url), []
+    asked, uri, lines = at_mlflow(uri), uri or default_uri(ledger.url), []
     for searched in found:
         selection = searched.selection
         folder = reports(ledger.url, selection.study.name) / f"search-{slug(selection.arm)}"
@@ -38,7 +38,7 @@ def track(found: Sequence[Searched], ledger: Ledger, uri: str | None) -> list[st
         lines += [f"plots   {folder}", f"dashboard  optuna-dashboard {journal}"]
         lines.append(mirror(_tree(searched), uri).line)
     studies = dict.fromkeys(one.selection.study.path for one in found)
-    return [*lines, *(f"look at it:  {typed('ui', path, *at(ledger.url))}" for path in studies)]
+    return [*lines, *(f"look at it:  {typed('ui', path, *at(ledger.url), *asked)}" for path in studies)]
 
 
 def _tree(searched: Searched) -> Tree:

@@ -22,7 +22,9 @@ from evaluators.metrics.item_metrics import aggregate
 from orchestration.ledger.columns import numbers
 from orchestration.ledger.entries.items import of_metric
 from orchestration.ledger.ledger import Ledger
+from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.ledger.repeats import Reproduction
+from orchestration.ledger.seal import CHANGED
 from orchestration.plan.plan import Facts, Plan, extend, plan
 from orchestration.reading.read_study import read_study
 from orchestration.study.errors import StudyError
@@ -49,6 +51,10 @@ OF_A_FINDING = ("moves", "scored", "taken_for")  # fields of a finding that no p
 OMITTED_FACTS = ("seconds", "scoring", "costs", "before")  # facts that no run of the passport rests on
 RULE = "rule"  # compared apart: another version of the rule may judge the same scores otherwise
 MOMENT = (1980, 1, 1, 0, 0, 0)  # the time of every member, so that equal content gives equal files
+
+
+class Altered(StudyError):
+    """An entry in a passport is not as its run wrote it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +112,10 @@ def write_passport(path: Path, plan: Plan, ledger: Ledger, findings: Findings) -
 
 
 def verify(path: Path) -> Verification:
-    """Recompute every figure of a passport from its item-level scores. StudyError if the file is no passport."""
+    """Recompute every figure of a passport from its item-level scores.
+
+    StudyError if the file is no passport; Altered if an entry in it is not as its run wrote it.
+    """
     with tempfile.TemporaryDirectory(prefix="semray-passport-") as folder:
         header = unpack(path, Path(folder))
         if header.get("format") != FORMAT:
@@ -114,11 +123,19 @@ def verify(path: Path) -> Verification:
             raise refused(path, reason, f"format {FORMAT}: write it again with `semray report --passport FILE`")
         try:
             return _check(path, header, Path(folder))
-        except StudyError:
-            raise
+        except StudyError as error:
+            if isinstance(error, LedgerError) and not isinstance(error, LaterFormat):
+                raise Altered(str(refused(path, _told_of_members(error, folder)))) from None
+            raise StudyError(str(error).replace(f"{folder}/", f"{path}: ")) from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
             # a stranger's file may have any content
             raise refused(path, f"it is damaged ({type(error).__name__}: {error})") from None
+
+
+def _told_of_members(error: LedgerError, folder: str) -> str:
+    """What a ledger says of the unpacked entry, told of the passport's member: the folder is gone by then."""
+    told = str(error).partition("\n")[0].replace(f"{folder}/", "")
+    return told.replace(f": {CHANGED}", " is not as its seal says")
 
 
 def _json(content: Any) -> bytes:

@@ -136,6 +136,8 @@ def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:
         semray.StudyError, match=r"^semray\.judge: read = \['acc'\]\n  accepted: how metrics are read"
     ):
         semray.judge(frame, compare=[claim], read=["acc"], folder=tmp_path)  # type: ignore[call-overload]
+    with pytest.raises(semray.StudyError, match=r"^--read acc=foo\n  accepted: METRIC=READING, with higher"):
+        semray.judge(frame, compare=[claim], read={"acc": "foo"}, folder=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(semray.StudyError, match=r"file: is no folder\n  accepted: a folder, new or there already"):
         semray.judge(frame, compare=[claim], folder=tmp_path / "file")

@@ -115,6 +115,24 @@ def test_a_folder_of_mteb(tmp_path: Path) -> None:
     }
 
 
+def test_what_semray_wrote_into_the_folder_is_no_result(tmp_path: Path) -> None:
+    """A report's folder has the judged study and its ledger; with `--out .` they stand in the folder itself."""
+    result(tmp_path, "m-seed0", "x", {"test": [main_score(0.5)]})
+    result(tmp_path, ".cache", "x", {"test": [main_score(0.7)]})
+    for place in (tmp_path, tmp_path / "judged" / "res"):
+        (place / "ledger" / "0123").mkdir(parents=True)
+        for file in (place / "report.json", place / "scores.yaml", place / "ledger" / "0123" / "result.json"):
+            file.write_text("{}")
+    (tmp_path / "m-seed0" / "._x.json").write_text("left by a Mac")
+    assert [tuple(row) for row in of_mteb(tmp_path)] == [("m", "0", "x", 0.5)]
+
+
+def test_a_model_that_is_called_as_our_folder_is_read(tmp_path: Path) -> None:
+    result(tmp_path, "judged-seed0", "x", {"test": [main_score(0.5)]})
+    result(tmp_path, "ledger", "x", {"test": [main_score(0.6)]})
+    assert {row.arm for row in of_mteb(tmp_path)} == {"judged", "ledger"}
+
+
 def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
     (tmp_path / "runs.csv").write_text(RUNS)
     rows = of_runs(tmp_path / "runs.csv", "params.loss", "params.seed")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
-from orchestration.commands.cli import main
+from orchestration.commands.cli import main, parser
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,56 @@ def test_an_option_of_no_word_is_refused_with_the_usage_of_its_word(capsys: pyte
     assert ended.value.code == 2
     assert told.startswith("usage: semray confirm [-h] ")
     assert "semray confirm: error: unrecognized arguments: --seed 3" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "verify p.zip --declared=",
+        "verify p.zip --signers=",
+        "verify p.zip --signers= --signed-by=",
+        "gate first H1 --budget=",
+        "judge t.csv --claims=",
+        "judge t.csv --arm= --seed=",
+        "judge t.csv --metric=",
+        "judge t.csv --read=",
+        "check-claim 76.25 77.05 --study=",
+        "check-claim 76.25 77.05 --metric=",
+        "export B1 folder --study=",
+        "sync first --mlflow=",
+        "run first --mlflow=",
+        "noise first B1 --backbone=",
+        "doctor --address=",
+        "init study new --control=",
+        "san-generate --out=",
+    ],
+)
+def test_an_empty_value_skips_no_check_that_was_asked_for(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a shell leaves it of a variable that is not set."""
+    option = next(word for word in words.split() if word.endswith("=")).removesuffix("=")
+    for empty in ("", " "):
+        with pytest.raises(SystemExit) as ended:
+            main([f"{word}{empty}" if word.endswith("=") else word for word in words.split()])
+        told = capsys.readouterr().err
+        assert told.startswith(f"{option} {empty!r}\n  accepted: ")
+        assert ", which is not empty" in told
+        assert (ended.value.code, told.count("accepted: ")) == (2, 1)
+
+
+@pytest.mark.parametrize("words", [["judge", ""], ["verify", ""], ["plan", ""], ["report", "first", ""]])
+def test_an_empty_name_is_none(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`judge ''` was taken for the folder that it was called in."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert ", which is not empty\n" in capsys.readouterr().err
+
+
+def test_every_option_that_takes_a_text_refuses_an_empty_one() -> None:
+    """Also those that a command gets later: the parser itself sees to it."""
+    [commands] = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    for command in commands.choices.values():
+        for action in command._actions:
+            if action.nargs != 0 and not isinstance(action, argparse._SubParsersAction):
+                with pytest.raises((argparse.ArgumentError, SystemExit)):
+                    command._check_value(action, command._get_value(action, ""))

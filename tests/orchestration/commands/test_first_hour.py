@@ -15,12 +15,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 
 from orchestration.commands.cli import MODULES, main
 from orchestration.commands.ls import in_bytes
+from orchestration.commands.run_study import next_steps
 from orchestration.commands.words import OF_FAMILIES, add_all
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import LocalStorage
@@ -181,6 +184,26 @@ def test_a_database_that_cannot_be_written_is_not_asked_for_minutes(ask: Ask, pl
     assert "/file cannot be written; the ledger has everything" in err
     assert "next " not in err
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("uri", "end"),
+    [
+        ("sqlite:////data/other.db", "semray ui first --mlflow sqlite:////data/other.db"),
+        ("http://me:pw@h", "ui first"),
+    ],
+)
+def test_what_is_printed_to_type_next_names_the_mlflow_that_was_asked_for(
+    uri: str, end: str, ask: Ask, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = SimpleNamespace(problem="", line="mlflow  done")
+    monkeypatch.setattr("orchestration.commands.publish._sync", lambda *_: synced)
+    code, _, err = ask("sync", "first", "--mlflow", uri)
+    assert (code, err.splitlines()[-1].endswith(end)) == (0, True)
+    verdict: Any = SimpleNamespace(findings=[], ledger=str(place / "ledger"))
+    for whole, word in ((True, "ui"), (False, "run")):
+        (line,) = next_steps("first", verdict, whole, uri)
+        assert line.startswith(f"next    semray {end.replace('semray ', '').replace('ui', word, 1)}   ")
 
 
 def test_pages_of_a_server_that_is_away(ask: Ask) -> None:
@@ -368,6 +391,39 @@ def test_ls_names_what_is_damaged(ask: Ask, place: Path, tmp_path: Path) -> None
     code, out, _ = ask("ls", "--ledger", str(tmp_path / "ledger"))
     assert code == 0
     assert out.endswith(f"\ndamaged: {run_id}; what mends it:  semray audit\n")
+
+
+def test_ls_names_a_study_whose_declaration_is_damaged(ask: Ask, place: Path, tmp_path: Path) -> None:
+    """It ran, and `semray plan` will refuse it: whether its file is here, or nothing of it is."""
+    shutil.copytree(place / "ledger", tmp_path / "ledger")
+    (tmp_path / "ledger/.declared/first.json").write_text("{")
+    (tmp_path / "ledger/.declared/a%2Fb.json").write_text("{")
+    code, out, _ = ask("ls", "--ledger", str(tmp_path / "ledger"))
+    assert code == 0
+    assert re.search(r"^studies/first.yaml +damaged +.*see first\?$", out, re.M)
+    assert re.search(r"^a/b +damaged +its file is elsewhere$", out, re.M)
+    assert out.endswith("\ndamaged: studies/first.yaml, a/b; what mends it:  semray audit\n")
+    found = json.loads(ask("ls", "--json", "--ledger", str(tmp_path / "ledger"))[1])
+    assert {one["study"] for one in found["studies"] if one["damaged"]} == {"studies/first.yaml", "a/b"}
+
+
+def test_ls_looks_for_no_file_of_a_confirmation(ask: Ask, place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "ledger", tmp_path / "ledger")
+    Ledger(tmp_path / "ledger").declare("first-confirmed", [])
+    out = ask("ls", "--ledger", str(tmp_path / "ledger"))[1]
+    assert re.search(r"^first-confirmed +20\d\d-\S+ +the confirmation of a search of first$", out, re.M)
+
+
+def test_a_printed_command_names_the_ledger_without_detours(ask: Ask, place: Path, tmp_path: Path) -> None:
+    """But for one through a link, behind which `..` is another folder."""
+    (tmp_path / "y").mkdir()
+    code, out, _ = ask("plan", "slips", "--ledger", f"{tmp_path}/y/../b/ledger")
+    assert (code, out.splitlines()[-1].endswith(f" --ledger {tmp_path}/b/ledger")) == (0, True)
+    assert "--ledger" not in ask("plan", "first", "--ledger", "studies/../ledger")[1]
+    (tmp_path / "far" / "z").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "z")
+    out = ask("plan", "slips", "--ledger", f"{tmp_path}/link/../b")[1]
+    assert out.splitlines()[-1].endswith(f" --ledger {tmp_path}/link/../b")
 
 
 @pytest.mark.timeout(30)

@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 from evaluators.metrics.scores import Score
 from evaluators.significance.sequential import e_values
 from orchestration.commands.cli import main
+from orchestration.commands.gate import _apart
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -129,6 +130,19 @@ def test_of_several_backbones_and_of_joint_claims(
     assert told("both") == (1, ["shown  both on ./one", "not shown  both on ./two"])
     assert main(["gate", "own.yaml", "truer"]) == 2
     assert "truer is a part of both\n  accepted: both, as it was declared" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("p", "level", "shown"),
+    [
+        (0.01, 0.02, ("0.01", "0.02")),
+        (0.00134, 0.00126, ("0.00134", "0.00126")),
+        (0.0013372, 0.0013368, ("0.0013372", "0.0013368")),
+        (1 / 3, 1 / 3, ("0.33", "0.33")),
+    ],
+)
+def test_a_p_and_its_level_are_told_apart(p: float, level: float, shown: tuple[str, str]) -> None:
+    assert _apart(p, level) == shown
 
 
 def test_a_budget_is_spent_once_for_each_question(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,6 +162,14 @@ def test_what_cannot_stand_in_an_arm_as_it_was_typed_is_what_it_means_there(
             "--control 2024-13-01\n  accepted: a value as",
         ),
         (begun("command", "lr", "1", "0b_", "scores/accuracy"), "--treatment 0b_\n  accepted: a value as YAML"),
+        (
+            begun("concept", "readout", "mean", "foo", "t2d/mrr"),
+            "--treatment: readout = 'foo'\n  accepted: ",
+        ),
+        (
+            begun("concept", "learning_rate", "1e-3", "2.0e-3", "t2d/mrr"),
+            "--control: learning_rate = '1e-3'\n  accepted: a number above 0; YAML reads 1e-3 as text, write 1.0e-3",
+        ),
         (begun("concept", "lr", "1", "2", "t2d/mrr"), "--setting lr\n  accepted: "),
         (begun("command", "lr", "1", "2", "scores/f1"), "--metric scores/f1\n  accepted: scores/accuracy"),
     ],

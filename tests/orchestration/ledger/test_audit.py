@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -238,10 +239,22 @@ def test_whoever_looks_into_it_says_so(ledger: Ledger, folder: str, look: Callab
     if place.exists():
         place.rename(Path(ledger.url).parent / "away")
     os.mkfifo(place)
-    with pytest.raises(
-        StudyError, match=rf"/{folder}.*: no folder that can be read \(Not a directory\)\n  accepted: "
-    ):
+    advice = "the folder that semray makes there; move this out of the ledger, and it is made anew"
+    told = rf"/{folder}.*: no folder that can be read \(Not a directory\)\n  accepted: {advice}"
+    with pytest.raises(StudyError, match=told):
         look(ledger)
+
+
+def test_a_folder_that_may_not_be_read_stays_where_it_is(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies in it is whole. (Root may read anywhere: the answer is made up.)"""
+
+    def refused(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    told = r"/\.failures: no folder that can be read \(Permission denied\)\n  accepted: a folder that may be read$"
+    with pytest.raises(StudyError, match=told):
+        ledger.failed()
 
 
 def test_a_point_that_is_missing_before_others_is_missed(ledger: Ledger) -> None:

@@ -228,6 +228,7 @@ def test_a_search_ends_with_what_can_be_done_next(tmp_path: Path) -> None:
         next_step(study, [better], "s3://a b/led")
         == f"next    semray confirm {study.path} --ledger 's3://a b/led'"
     )
+    assert next_step(study, [better], "s3://led", ["--mlflow", "uri"]).endswith(" --ledger s3://led --mlflow uri")
     assert "there is nothing to confirm" in next_step(study, [replace(better, trials=better.trials[:1])], "")
     for scores in ({100: (0.9,)}, {}):
         short = replace(better.trials[1], scores=scores)

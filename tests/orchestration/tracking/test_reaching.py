@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.machines.doctor import tracking
-from orchestration.tracking.reaching import database_of, default_uri, reason, shown
+from orchestration.tracking.reaching import at_mlflow, database_of, default_uri, reason, shown
 from orchestration.tracking.sync import sync
 from orchestration.verdicts.findings import Findings
 from tests.finished_study import CLAIMS, findings_of
@@ -27,6 +27,21 @@ from tests.mirror import everything, points, search
 from tests.waiting import free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")  # MLflow's own affair
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        (None, ()),
+        ("sqlite:////data/other.db", ("--mlflow", "sqlite:////data/other.db")),
+        ("http://host:5000", ("--mlflow", "http://host:5000")),
+        ("http://me:s3cr3t@host:5000", ()),
+        ("postgresql://host/db?password=s3cr3t", ()),
+    ],
+)
+def test_a_printed_command_names_the_mlflow_that_was_asked_for(uri: str | None, words: tuple[str, ...]) -> None:
+    """But not one whose address holds a password."""
+    assert at_mlflow(uri) == words
 
 
 def test_no_secret_reaches_mlflow(

@@ -101,7 +101,8 @@ def test_each_point_is_told_anew_whatever_became_of_it(tmp_path: Path) -> None:
         """The runs by their point, that of the search under its name, those of the first objective."""
         found = [Searched(selection=one, trials=trials) for one in (chosen, other)]
         lines = track(found, ledger, client.tracking_uri)
-        assert len([line for line in lines if line.startswith("look at it:")]) == 1
+        (look,) = (line for line in lines if line.startswith("look at it:"))
+        assert look.endswith(f" --mlflow {client.tracking_uri}")
         (experiment,) = (one for one in client.search_experiments() if one.name == "margins")
         runs = client.search_runs([experiment.experiment_id])
         assert len(runs) == 2 * 4  # of each search itself and three points

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -421,6 +422,68 @@ def test_a_file_that_is_no_passport_is_refused_in_words(damage: str, passport: P
     assert "accepted:" in str(refused.value)
     assert time.process_time() - began < 5
     assert not (tmp_path / "outside").exists()
+
+
+def _altered(name: str) -> Change:
+    """Another byte in a file of an entry, which stays JSON."""
+
+    def change(members: Members) -> None:
+        place = f"ledger/{_entries(members, 'B0')[0]}/{name}"
+        members[place] += b" "
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_altered("env.json"), "env.json is not as its seal says"),
+        (_altered("spec.json"), "spec.json is not as its seal says"),
+        (_altered("result.json"), "result.json is not as its seal says"),
+        (_unsealed, "seal.json: it is missing"),
+    ],
+)
+def test_an_altered_entry_is_told_by_its_member_of_the_passport(
+    change: Change, said: str, passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the exit code of any other forgery. No folder is named that is gone, and nothing to do in a ledger."""
+    members = members_of(passport)
+    change(members)
+    path = packed(tmp_path / "altered", members)
+    assert main(["verify", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert re.match(rf"{path}: no readable passport: ledger/\w+(\.\w+)?/{said}\n  accepted: a file as ", told), (
+        told
+    )
+    assert "semray-passport-" not in told
+    assert "set-aside" not in told
+
+
+def test_an_entry_of_a_later_semray_is_not_called_altered(
+    passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    members = members_of(passport)
+    (entry,) = _entries(members, "B0")
+    place = f"ledger/{entry}/result.json"
+    members[place] = edited(members[place], lambda body: body.update(format=3))
+    _reseal(members, entry)
+    path = packed(tmp_path / "later", members)
+    assert main(["verify", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}: ledger/{entry}: a later semray wrote it, in format 3\n")
+    assert "a newer semray reads it" in told
+
+
+def test_an_enclosed_study_with_a_mistake_is_told_of_the_passport(
+    passport: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    members = members_of(passport)
+    members["hard.yaml"] = members["hard.yaml"].replace(b"family:", b"famly:")
+    path = packed(tmp_path / "mistaken", members)
+    assert main(["verify", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}: hard.yaml:")
+    assert "semray-passport-" not in told
 
 
 @pytest.mark.timeout(20)
