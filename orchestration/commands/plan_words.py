@@ -73,7 +73,7 @@ def next_seed(plan: Plan, wider: Plan | None) -> list[dict[str, Any]]:
 
 def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     """The plan in words, with expected time and cost, claims and warnings."""
-    from orchestration.lanes.cluster import RunShare, named_address, runs_that_fit_here
+    from orchestration.lanes.cluster import RunShare, free_memory, named_address, runs_that_fit_here
     from orchestration.plan.bill import cost_words
     from orchestration.plan.described import describe, estimate, foretold_words
     from orchestration.plan.held import with_times
@@ -96,7 +96,7 @@ def words_of(plan: Plan, ledger: Ledger, price: float | None = None) -> str:
     left = expected or foretold
     costs = cost_words(plan, price, left.seconds if left else None)
     notes += slips_of_processor(plan.left) if on_this_processor else []
-    if plan.left and share.memory and here == 0:
+    if plan.left and on_this_processor and share.memory > free_memory():
         notes.append(
             f"resources.memory_gib_per_run = {resources.memory_gib_per_run:g}: more than is free here now"
         )

@@ -137,11 +137,7 @@ def runs_that_fit(share: RunShare) -> int:
 def runs_that_fit_here(share: RunShare) -> int:
     """As `runs_that_fit`, of a Ray without GPUs that this machine would start now."""
     room = cores() // share.cpus
-    if share.memory:
-        from ray._private.utils import estimate_available_memory
-
-        room = min(room, (estimate_available_memory() - OBJECT_STORE_BYTES) // share.memory)
-    return int(max(room, 0))
+    return min(room, free_memory() // share.memory) if share.memory else room
 
 
 def room_words() -> str:
@@ -173,6 +169,17 @@ def cores() -> int:
     except (OSError, ValueError):
         return allowed
     return allowed if quota == "max" else max(1, min(allowed, int(quota) // int(period)))
+
+
+def free_memory() -> int:
+    """Bytes of memory that a Ray started now would share out: what is free here, and within the control group."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # without a limit the file says "max"
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        free = min(free, limit - used)
+    return max(free - OBJECT_STORE_BYTES, 0)
 
 
 def _start(cpus: int) -> None:

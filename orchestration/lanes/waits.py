@@ -20,6 +20,7 @@ ELSEWHERE_SECONDS = 5.0  # how often to look whether another driver has finished
 START_SECONDS = 600.0  # wait for the first lane or worker: a cluster may have to start machines
 SAID_SECONDS = 30.0  # after so much of that wait a message says what is waited for
 WIND_DOWN_SECONDS = 30.0  # wait for running steps to end after the driver was asked to stop
+AFTER_STEP = "after step"  # begins the words about where a run in training is
 LONGEST_GAP = 3 * POLL_SECONDS  # at most so much of the time between two answers counts as stillness
 
 
@@ -75,7 +76,7 @@ def place_of(progress: Progress | None) -> str:
     """A run's last known progress, in words."""
     if progress is None:
         return "before its first word"
-    return progress.doing or f"after step {progress.step} of {progress.steps}"
+    return progress.doing or f"{AFTER_STEP} {progress.step} of {progress.steps}"
 
 
 def still_words(run: Run, seconds: float, place: str, limit: float) -> str:

@@ -247,7 +247,7 @@ class Ledger:
         """As `model`, for a training given by its entry."""
         try:
             return self._checked_model(entry)
-        except LedgerError:
+        except (LedgerError, FileNotFoundError):
             seal = self._files(entry).seal
             if seal is None or _with_model(seal):
                 raise
@@ -321,6 +321,10 @@ class Ledger:
         self.still_driving()
         with kept(self.url):
             return attempts.lease_after(self._storage, run_id, newest, self.driver)
+
+    def leases(self, run_id: str) -> bool:
+        """True if the newest attempt at a run is this driver's."""
+        return attempts.owner(self._storage, run_id, self.newest(run_id)) == self.driver
 
     def give_back(self, run_id: str, attempt: int) -> None:
         """End this driver's lease of a run that it does not begin."""

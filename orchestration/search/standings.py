@@ -43,7 +43,7 @@ class Standings:
     ) -> None:
         self.selection, self.ledger, self._on_change = selection, ledger, on_change
         self.trials: list[Trial] = []
-        self.asked: set[str] = set()
+        self.asked: dict[str, Run] = {}
         self.executed = 0  # runs given to lanes since this call started
         self.over = threading.Event()
         self._budget_spent, self._run_lost, self._raced_out = False, False, set[int]()
@@ -89,7 +89,7 @@ class Standings:
             self._budget_spent = True
             self.over.set()
             return None
-        self.asked.add(run.id)
+        self.asked[run.id] = run
         looks = self._stopped.get((number, seed))
         if looks is not None:
             return self._end_at(run.id, number, seed, looks)
@@ -117,7 +117,7 @@ class Standings:
 
     def read(self, run: Run) -> None:
         """Read ahead, in another thread, what `scored` needs of a finished run: lanes wait for the driver's."""
-        self._read[run.id] = self._scores_of(run)
+        self._read[run.id] = self._scores_of(self.asked[run.id])  # a lane gets the tasks that the ledger lacks
 
     def looked(self, run: Run, number: int, step: int, score: float) -> Report | None:
         """Record a development score of a run under way; the point's report if that stops the run, else None."""

@@ -35,7 +35,6 @@ from trainers.encoders.tokens import (
     Tokens,
     groups,
     passes,
-    positions_declared,
     positions_of,
     remembered,
     tokenise,
@@ -75,7 +74,7 @@ class Encoder(nn.Module):
     by weights that layer_gate computes from each text, which start uniform too. precision "bf16" lets `encode` run
     its matrix products in bfloat16. normalises: the backbone's own sentence-transformers modules end in unit
     vectors; if not, `readers` also offers its vectors unscaled. max_length: None for as many tokens as the
-    backbone declares positions. `truncated` counts the texts that `encode` and `tokenise` cut at max_length.
+    backbone has positions for. `truncated` counts the texts that `encode` and `tokenise` cut at max_length.
     """
 
     def __init__(
@@ -98,7 +97,8 @@ class Encoder(nn.Module):
         self.tokenizer = tokenizer
         self.readout: Readout = readout
         self.layers = layers
-        self.max_length = _length(max_length, backbone.config, tokenizer)
+        longest = _longest(backbone.config, tokenizer)
+        self.max_length = longest if max_length is None else min(max_length, longest)
         self.prefix = prefix
         self.normalises = normalises
         self.precision: Precision = precision
@@ -438,11 +438,6 @@ def _layers(out: Any, every: bool) -> Sequence[Tensor]:
     return out.hidden_states if every else (out.last_hidden_state,)
 
 
-def _length(asked: int | None, config: Any, tokenizer: Any) -> int:
-    """The most tokens of a text that are read: as many as asked for, if backbone and tokenizer accept them.
-
-    None asks for the positions that a configuration declares, also where they bound nothing.
-    """
-    longest = tokenizer.model_max_length
-    positions = positions_declared(config) if asked is None else positions_of(config)
-    return int(min(asked or longest, positions or longest, longest))
+def _longest(config: Any, tokenizer: Any) -> int:
+    """The most tokens of a text that both backbone and tokenizer accept."""
+    return int(min(positions_of(config) or tokenizer.model_max_length, tokenizer.model_max_length))

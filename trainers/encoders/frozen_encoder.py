@@ -171,6 +171,8 @@ class SentenceEncoder:
                 model_kwargs={"use_safetensors": True, "dtype": "float32"},
             ).eval()
         if self.max_length is not None:
-            positions = positions_of(getattr(model.transformers_model, "config", None))
+            config = getattr(model.transformers_model, "config", None)
+            bounded = getattr(config, "position_biased_input", True)  # DeBERTa v2 and v3: relative positions alone
+            positions = positions_of(config) if bounded else None
             model.max_seq_length = min(self.max_length, positions or self.max_length)
         return model

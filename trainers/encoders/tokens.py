@@ -174,15 +174,7 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def positions_of(config: Any) -> int | None:
-    """The number of positions that a backbone has, None if unlimited.
-
-    DeBERTa v2 and v3 have relative positions alone, which bound no text whatever number they declare.
-    """
-    return positions_declared(config) if getattr(config, "position_biased_input", True) else None
-
-
-def positions_declared(config: Any) -> int | None:
-    """The number of positions in a configuration, None without one; RoBERTa and MPNet reserve two for padding."""
+    """The number of positions of a backbone, None if unlimited; RoBERTa and MPNet reserve two for padding."""
     positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet's -1 stands for any number
     if positions and config.model_type in {"roberta", "xlm-roberta", "mpnet", "camembert"}:
         positions -= 2

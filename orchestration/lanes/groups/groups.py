@@ -27,6 +27,7 @@ from orchestration.lanes.groups.board import Board, Sign
 from orchestration.lanes.groups.fit import fit, give_back
 from orchestration.lanes.groups.worker import GroupKind
 from orchestration.lanes.waits import (
+    AFTER_STEP,
     ELSEWHERE_SECONDS,
     POLL_SECONDS,
     SAID_SECONDS,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from orchestration.study.blocks import Resources
 
 GIVE_BACK_SECONDS = 10.0  # wait for a cancelled group that found no room
-KEEP_SECONDS = 10.0  # how often to look in a remote ledger for what a group has staged
+KEEP_SECONDS = 10.0  # how often to look in a remote ledger for what a group has staged while it trains
 
 
 @dataclass
@@ -57,7 +58,7 @@ class _Group:
 
     has_begun: a worker of it has started. still: how long its workers have made no progress. ended: its workers
     were told to end. given_up: the task that waits for them was cancelled. told: a message said that it waits for
-    room. kept: when its results were last looked for.
+    room. trains: its rank 0 was at a step when it was last heard. kept: when its results were last looked for.
     """
 
     run: Run
@@ -68,6 +69,7 @@ class _Group:
     ended: bool = False
     told: bool = False
     given_up: bool = False
+    trains: bool = False
     kept: float = 0.0
 
 
@@ -138,11 +140,13 @@ class Groups:
             if time.monotonic() < self.not_before.get(run.id, 0.0):
                 self.queue.append(run)
                 continue
-            held = self.ledger.held([run])
+            other, held = (
+                self.ledger.held_elsewhere(run.id),
+                self.ledger.held([run]),
+            )  # in the order of `looked_up`
             if not run.lacking(held):
-                self.ledger.forget_unless_held(run.id)
-                self._report(run, 0.0)
-            elif self.elsewhere.holds(run):
+                self._found(run)
+            elif self.elsewhere.tell(run, other):
                 self.not_before[run.id] = time.monotonic() + ELSEWHERE_SECONDS
                 self.queue.append(run)
             else:
@@ -193,7 +197,7 @@ class Groups:
         self._read_board()
         self._end_still()
         for group in self.groups.values():
-            if not self.ledger.remote or time.monotonic() - group.kept >= KEEP_SECONDS:
+            if not (self.ledger.remote and group.trains) or time.monotonic() - group.kept >= KEEP_SECONDS:
                 self._keep(group)
         for task in done:
             group = self.groups.pop(task)
@@ -239,6 +243,7 @@ class Groups:
         import ray
 
         run, limit = group.run, self.resources.stall_seconds
+        group.trains = 0 in ranks and ranks[0][0].startswith(AFTER_STEP)
         seconds = group.still.hear(repr(sorted(number for _, _, number in ranks.values())))
         if group.ended and seconds < limit:
             group.ended = False  # it was restarted
@@ -286,7 +291,10 @@ class Groups:
         self._keep(group)
         if not self.ledger.holds(group.run):
             return False
-        self._finish(group.run, time.monotonic() - group.began)
+        if self.ledger.leases(group.run.id):
+            self._finish(group.run, time.monotonic() - group.began)
+        else:
+            self._found(group.run)
         return True
 
     def _keep(self, group: _Group) -> None:
@@ -298,17 +306,25 @@ class Groups:
                 self.ledger.commit(entry, attempt)
 
     def _finish(self, run: Run, seconds: float) -> None:
-        self.ledger.forget(run.id)
         self.afterwards(run)
+        self.ledger.forget(run.id)
         self._report(run, seconds)
+
+    def _found(self, run: Run) -> None:
+        """Another driver has finished a run; one may be scoring it on more tasks."""
+        self.ledger.forget_unless_held(run.id)
+        self._report(run, 0.0)
 
     def _report(self, run: Run, seconds: float) -> None:
         self.finished.append(run.id)
         self.on_event(RunFinished(run=run, seconds=seconds))
 
     def _fail(self, group: _Group, error: Exception) -> None:
-        """Report a group's failure; record it, unless its workers did. A run that another driver has is queued."""
-        if self.elsewhere.holds(group.run):
+        """Report a group's failure; record it, unless its workers did.
+
+        A run whose newest attempt is another driver's is queued, whatever became of that since.
+        """
+        if self.ledger.newest(group.run.id) > group.before and not self.ledger.leases(group.run.id):
             self.queue.append(group.run)
             return
         failure = self.ledger.failure(group.run.id)

@@ -47,7 +47,7 @@ class GroupKind:
 def train(config: dict[str, Any]) -> None:
     """Execute a run as one worker of its group. An error that is certain to recur ends the run without a retry.
 
-    Returns at once if another driver has begun the run meanwhile: this one queues it again.
+    Returns at once if another driver has begun or finished the run meanwhile: this one queues it again.
     """
     import ray
     from ray.train import get_context
@@ -67,7 +67,7 @@ def train(config: dict[str, Any]) -> None:
 
     ray.get(config["board"].begin.remote(run.id, rank, ray.util.get_current_placement_group()))
     threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
-    attempt = _of_rank_0(_leased(run.id, ledger) if rank == 0 else 0)
+    attempt = _of_rank_0(_leased(run, ledger) if rank == 0 else 0)
     if not attempt:
         return
     try:
@@ -95,14 +95,14 @@ def train(config: dict[str, Any]) -> None:
         raise
 
 
-def _leased(run_id: str, ledger: Ledger) -> int:
-    """The number of the group's attempt; 0 if another driver is working on the run."""
+def _leased(run: Run, ledger: Ledger) -> int:
+    """The number of the group's attempt; 0 if another driver is working on the run, or has finished it."""
     while True:
-        newest = ledger.newest(run_id)
-        if ledger.held_elsewhere(run_id, newest):
+        newest = ledger.newest(run.id)
+        if ledger.held_elsewhere(run.id, newest) or ledger.holds(run):
             return 0
         with suppress(FileExistsError):  # another has leased it since: look again
-            return ledger.lease_after(run_id, newest)
+            return ledger.lease_after(run.id, newest)
 
 
 def _end_when_told(board: Any, run_id: str) -> None:

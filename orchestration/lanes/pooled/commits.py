@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def nothing_more(run: Run) -> None:
-    """What is to be done once a run was executed, if nothing is."""
+    """Do nothing: what follows a run that was executed, as a rule."""
 
 
 class Commits:
@@ -69,8 +69,8 @@ class Commits:
         """A run's last result is in the ledger: delete its checkpoints and lease there, then report it."""
 
         def end() -> None:
+            self.afterwards(run)  # before the lease ends: who waits for that looks at the model then
             self.ledger.forget(run.id)
-            self.afterwards(run)
 
         self._report(run, seconds, end)
 

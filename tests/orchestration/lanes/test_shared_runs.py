@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -131,7 +132,9 @@ def test_checkpoints_of_who_scores_a_run_on_more_tasks_stay(two: tuple[Ledger, L
             SimulatedKind(0.0).start, one, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60
         )
         assert pool.run([Job(runs=(fewer,))], lanes=1, tries=1).finished == (run.id,)
-    Groups._fill(groups_of(one, [fewer], []), 1)
+    groups = StartedByHand(one, [fewer])
+    groups._fill(1)
+    assert groups.finished == [run.id]
     kept = tmp_path / "kept"
     if other.remote:
         other.checkpoint(run.id, kept)
@@ -155,6 +158,7 @@ def test_what_follows_a_run_comes_before_its_event_and_in_a_thread_of_the_ledger
 
     def follow(run: Run) -> None:
         assert ledger.holds(run)
+        assert ledger.leases(run.id)  # who waits for it looks at its model afterwards
         told.append((run.id, ledger.remote is (threading.current_thread() is not threading.main_thread())))
 
     with ledger.drive("one"), without_ray():
@@ -188,42 +192,35 @@ def test_what_a_dead_lane_had_staged_is_followed_too(tmp_path: Path) -> None:
 # Worker groups
 
 
-def groups_of(ledger: Ledger, queue: list[Run], started: list[Run], at_work: int = 0) -> Any:
-    from collections import deque
+class StartedByHand(Groups):
+    """Without Ray: groups that are started are at work for ever."""
 
-    told = list[Event]()
-    fake: Any = SimpleNamespace(
-        ledger=ledger,
-        queue=deque(queue),
-        groups={str(number): None for number in range(at_work)},
-        not_before={},
-        elsewhere=Elsewhere(ledger, told.append),
-        finished=[],
-        failed={},
-        stood_still={},
-        on_event=told.append,
-        told=told,
-    )
+    def __init__(self, ledger: Ledger, queue: Sequence[Run] = (), at_work: int = 0) -> None:
+        self.started, self.followed, self.told = list[Run](), list[Run](), list[Event]()
+        self.ledger, self.on_event, self.afterwards = ledger, self.told.append, self.followed.append
+        self.queue, self.not_before, self.elsewhere = deque(queue), {}, Elsewhere(ledger, self.told.append)
+        self.groups = dict.fromkeys(map(str, range(at_work)))
+        self.finished, self.failed, self.stood_still = [], {}, {}
 
-    def start(run: Run) -> None:
-        started.append(run)
-        fake.groups[run.id] = None
+    def _start(self, run: Run) -> None:
+        self.started.append(run)
+        self.groups[run.id] = None
 
-    fake._start = start
-    fake._report = lambda run, seconds: fake.finished.append(run.id)
-    return fake
+
+def at_work(run: Run, before: int = 0) -> Any:
+    """A group as it is when its task has ended."""
+    return SimpleNamespace(run=run, before=before, began=0.0, kept=0.0)
 
 
 def test_what_waits_for_a_group_is_not_looked_up_until_there_is_room() -> None:
     """A hundred runs of hours would be asked for every second."""
     with counting_store() as url:
-        ledger, started = Ledger(url), list[Run]()
-        groups = groups_of(ledger, RUNS, started, at_work=2)
+        groups = StartedByHand(Ledger(url), RUNS, at_work=2)
         with requests() as asked:
-            Groups._fill(groups, 2)
-        assert (asked, started) == ([], [])
-        Groups._fill(groups, 3)
-        assert started == RUNS[:1]
+            groups._fill(2)
+        assert (asked, groups.started) == ([], [])
+        groups._fill(3)
+        assert groups.started == RUNS[:1]
         assert list(groups.queue) == RUNS[1:]
 
 
@@ -233,23 +230,60 @@ def test_a_group_is_not_started_where_another_driver_is_at_the_run_nor_asked_for
     one, other = two
     other.lease(RUNS[0].id)
     finish(one, RUNS[1], scored(RUNS[1]))
-    started = list[Run]()
-    groups = groups_of(one, RUNS[:3], started)
-    Groups._fill(groups, 2)
-    assert (started, groups.finished, list(groups.queue)) == ([RUNS[2]], [RUNS[1].id], [RUNS[0]])
+    groups = StartedByHand(one, RUNS[:3])
+    groups._fill(2)
+    assert (groups.started, groups.finished, list(groups.queue)) == ([RUNS[2]], [RUNS[1].id], [RUNS[0]])
     monkeypatch.setattr(one, "held", lambda runs: pytest.fail("looked up again at once"))
-    Groups._fill(groups, 2)
+    groups._fill(2)
     assert list(groups.queue) == [RUNS[0]]
 
 
-def test_a_group_that_fails_once_another_driver_has_its_run_is_no_failure(two: tuple[Ledger, Ledger]) -> None:
+def test_a_run_that_another_driver_ends_while_a_group_is_to_start_is_found(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = two
     run = RUNS[0]
-    before = one.lease(run.id) - 1
     other.lease(run.id)
-    groups = groups_of(one, [], [])
-    Groups._fail(groups, SimpleNamespace(run=run, before=before), RuntimeError("fenced"))  # type: ignore[arg-type]
+    before(monkeypatch, one, "held", lambda: finish(other, run, scored(run)))
+    groups = StartedByHand(one, [run])
+    groups._fill(1)
+    assert (groups.started, groups.finished, list(groups.queue)) == ([], [run.id], [])
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_group_that_made_way_for_another_driver_is_no_failure(two: tuple[Ledger, Ledger], ended: bool) -> None:
+    """Whether that one is at the run still, or was stopped meanwhile."""
+    one, other = two
+    run = RUNS[0]
+    attempt = other.lease(run.id)
+    if ended:
+        other.give_back(run.id, attempt)
+    groups = StartedByHand(one)
+    groups._fail(at_work(run), RuntimeError("its worker group ended without a result"))
     assert (list(groups.queue), groups.failed, other.failure(run.id)) == ([run], {}, None)
+
+
+def test_a_group_that_never_began_or_ended_in_an_attempt_of_its_own_has_failed(url: str) -> None:
+    ledger = Ledger(url)
+    with ledger.drive("one"):
+        groups = StartedByHand(ledger)
+        groups._fail(at_work(RUNS[0]), RuntimeError("no room"))
+        attempt = ledger.lease(RUNS[1].id)
+        groups._fail(at_work(RUNS[1]), RuntimeError("broken"))
+    assert [failure.error for failure in groups.failed.values()] == ["no room", "broken"]
+    assert groups.failed[RUNS[1].id].attempt == attempt
+
+
+def test_of_a_run_that_another_driver_finished_a_group_drops_nothing(two: tuple[Ledger, Ledger]) -> None:
+    one, other = two
+    run, own = RUNS[:2]
+    finish(other, run, scored(run))
+    groups = StartedByHand(one)
+    assert groups._commit(at_work(run))
+    finish(one, own, scored(own))
+    one.lease(own.id)
+    assert groups._commit(at_work(own))
+    assert (groups.finished, groups.followed) == ([run.id, own.id], [own])
 
 
 @pytest.mark.parametrize("method", ["newest", "held_elsewhere", "lease_after"])
@@ -258,9 +292,18 @@ def test_a_worker_group_leases_no_run_that_another_driver_has_begun(
 ) -> None:
     one, other = two
     run = RUNS[0]
-    assert _leased(run.id, one) == 1
-    assert _leased(run.id, one) == 2  # it was started again
-    one.give_back(run.id, 2)
+    assert _leased(run, one) == 1
+    assert _leased(run, one) == 2  # it was started again
     before(monkeypatch, one, method, lambda: other.lease(run.id))
-    assert _leased(run.id, one) == 0
+    assert _leased(run, one) == 0
     assert one.newest(run.id) == 3
+
+
+@pytest.mark.parametrize("method", ["newest", "held_elsewhere", "lease_after"])
+def test_a_worker_group_leases_no_run_that_another_driver_has_finished(
+    two: tuple[Ledger, Ledger], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """It may have waited for room for hours."""
+    one, other = two
+    before(monkeypatch, one, method, lambda: finish(other, RUNS[0], scored(RUNS[0])))
+    assert _leased(RUNS[0], one) == 0

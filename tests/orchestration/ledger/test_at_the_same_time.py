@@ -42,6 +42,20 @@ def test_a_model_that_is_dropped_while_it_is_opened_is_none(
     assert ledger.audit(run.id) is None
 
 
+def test_a_model_that_goes_while_its_files_are_read_is_none(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    finish(ledger, run, scores(), save_model=save_model)
+
+    def read(*_: Any) -> None:
+        Ledger(ledger.url).drop_model(run)
+        raise FileNotFoundError("it was there a moment ago")
+
+    monkeypatch.setattr("orchestration.ledger.ledger.broken_in", read)
+    assert ledger.model(run) is None
+
+
 def test_a_model_that_is_missing_though_sealed_stays_damage(ledger: Ledger) -> None:
     run = make_run()
     finish(ledger, run, scores(), save_model=save_model)

@@ -54,10 +54,8 @@ def test_a_plan_asks_about_its_own_runs(tmp_path: Path) -> None:
 def test_time_is_foretold_on_as_many_lanes_as_the_memory_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, told: str
 ) -> None:
-    from ray._private import utils
-
     monkeypatch.setattr("orchestration.lanes.cluster.cores", lambda: 2)
-    monkeypatch.setattr(utils, "estimate_available_memory", lambda: free * 2**30)
+    monkeypatch.setattr("orchestration.lanes.cluster.free_memory", lambda: free * 2**30)
     write_small_wordnet(tmp_path / "wordnet")
     tiny_backbone(tmp_path / "tiny")
     text = STUDY.format(folder=tmp_path) + "resources: {memory_gib_per_run: 14}\n"

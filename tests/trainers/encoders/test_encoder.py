@@ -381,24 +381,6 @@ def test_a_text_is_cut_where_positions_end(
     assert np.isfinite(encoder.encode(["fire " * 60])).all()
 
 
-def test_relative_positions_bound_no_text_that_is_to_be_read(tmp_path: Path):
-    """What DeBERTa v3 declares is only what it reads of its own accord."""
-    from transformers import AutoConfig, AutoModel
-
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    relative = {"relative_attention": True, "position_biased_input": False, "max_position_embeddings": 12}
-    AutoModel.from_config(AutoConfig.for_model("deberta-v2", vocab_size=400, **sizes, **relative)).save_pretrained(
-        tmp_path
-    )
-    tokenizer = copy.deepcopy(tokenizer_of("bpe"))
-    tokenizer.model_max_length = 50
-    tokenizer.save_pretrained(tmp_path)
-    for asked, read in ((None, 12), (8, 8), (30, 30), (80, 50)):
-        encoder = Encoder.load(tmp_path, max_length=asked)
-        assert encoder.tokenise(["fire " * 60]).lengths.tolist() == [read]
-        assert np.isfinite(encoder.encode(["fire " * 60])).all()
-
-
 def test_long_texts_are_cut_and_counted(backbone: Path):
     encoder = Encoder.load(backbone, max_length=8)
     encoder.encode(TEXTS)
