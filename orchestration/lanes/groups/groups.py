@@ -140,10 +140,8 @@ class Groups:
             if time.monotonic() < self.not_before.get(run.id, 0.0):
                 self.queue.append(run)
                 continue
-            other, held = (
-                self.ledger.held_elsewhere(run.id),
-                self.ledger.held([run]),
-            )  # in the order of `looked_up`
+            other = self.ledger.held_elsewhere(run.id)
+            held = self.ledger.held([run])  # after that: the other may end the run in between
             if not run.lacking(held):
                 self._found(run)
             elif self.elsewhere.tell(run, other):
