@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from orchestration.commands.plan_words import words_of  # noqa: E402
+from orchestration.lanes.leases import leased  # noqa: E402
 from orchestration.lanes.pooled.commits import nothing_more  # noqa: E402
 from orchestration.lanes.pooled.pool import Pool  # noqa: E402
-from orchestration.lanes.pooled.queued import looked_up  # noqa: E402
 from orchestration.ledger.ledger import Ledger  # noqa: E402
 from orchestration.plan.held import planned  # noqa: E402
 from orchestration.reading.read_study import read_study  # noqa: E402
@@ -130,7 +130,7 @@ def one_commit() -> tuple[dict[str, Any], dict[str, Any]]:
         ledger, run, costs = Ledger(url), make_run("B1", 0), []
         with ledger.drive("study"):
             begun = len(CountingStore.asked)
-            attempt, of_lane = looked_up([run], ledger).attempts[run.id], 0
+            attempt, of_lane = leased([run], ledger).attempts[run.id], 0
             for result in make_results(run, save_model):
                 with requests() as asked:
                     ledger.stage(result, attempt)

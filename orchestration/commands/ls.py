@@ -12,7 +12,6 @@ from typing import Any
 
 from orchestration.commands.terminal import DONE, STUDIES, ledger_of, width_of
 from orchestration.commands.waiting import doing
-from orchestration.ledger.claims import study_declared_in
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.notes import LaterFormat, LedgerError
 from orchestration.report.layout import laid_out
@@ -27,8 +26,8 @@ def ls(options: Namespace) -> int:
     """Print studies with their questions, runs by family and backbone, and the size of the ledger."""
     ledger = ledger_of(options)
     with doing("looking through the ledger"):
-        runs, damaged, later = _runs(ledger)
         studies = _studies(ledger)
+        runs, damaged, later = _runs(ledger)
         room = ledger.size()
     if options.json:
         held = [{"family": family, "backbone": backbone, "runs": count} for (family, backbone), count in runs]
@@ -52,8 +51,8 @@ def _studies(ledger: Ledger) -> list[dict[str, Any]]:
     """The studies of this folder and of `studies`, and those with claims in the ledger, which may be damaged."""
     from orchestration.reading.document import read
 
-    noted = [study for place in ledger.notes() if (study := study_declared_in(place)) is not None]
-    declared = dict.fromkeys(noted, "") | {one.study: one.declared_at for one in ledger.declarations()}
+    intact = {one.study: one.declared_at for one in ledger.declarations()}
+    declared = dict.fromkeys(ledger.declared_studies(), "") | intact
     found = {}
     for file in sorted(file for folder in (Path(), STUDIES) for file in folder.glob("*.y*ml")):
         try:

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from orchestration.ledger.notes import LedgerError, damaged, now, read_note, sealed, whole
 from orchestration.ledger.object_storage import in_parallel
+from orchestration.ledger.seal import is_foreign
 from orchestration.ledger.storage import Storage
 from orchestration.study.run import canonical
 
@@ -85,23 +86,23 @@ def _are_seeds(written: Any) -> bool:
     return isinstance(numbers, list) and all(type(number) is int for number in numbers)
 
 
+def studies(storage: Storage) -> list[str]:
+    """The studies with claims in the ledger, which may be damaged."""
+    names = sorted(name for name in storage.children(FOLDER) if name.endswith(".json") and not is_foreign(name))
+    return [unquote(name.removesuffix(".json")) for name in names]
+
+
 def every(storage: Storage) -> Iterator[Declaration]:
     """The first claims of all studies; files that were altered are left out."""
 
-    def intact(name: str) -> Declaration | None:
+    def intact(study: str) -> Declaration | None:
         with suppress(LedgerError):
-            return declared(storage, unquote(name.removesuffix(".json")))
+            return declared(storage, study)
         return None
 
-    found = in_parallel(intact, sorted(storage.children(FOLDER)), storage.at_once)
+    found = in_parallel(intact, studies(storage), storage.at_once)
     return (declaration for declaration in found if declaration is not None)
 
 
 def _place(study: str) -> str:
     return f"{FOLDER}/{quote(study, safe='')}.json"
-
-
-def study_declared_in(place: str) -> str | None:
-    """The study whose claims the note at this place holds, damaged or not; None for any other note."""
-    folder, _, name = place.partition("/")
-    return unquote(name.removesuffix(".json")) if folder == FOLDER and name.endswith(".json") else None

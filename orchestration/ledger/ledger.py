@@ -508,6 +508,11 @@ class Ledger:
         """The claims that a study declared first; None before its first run. LedgerError if they were altered."""
         return claims.declared(self._storage, study)
 
+    def declared_studies(self) -> list[str]:
+        """The studies with recorded claims, which may be damaged. Raises StudyError as `entries`."""
+        with reached(self.url):
+            return claims.studies(self._storage)
+
     def declarations(self) -> list[Declaration]:
         """The claims that each study declared first. Raises StudyError as `entries`."""
         with reached(self.url):

@@ -27,13 +27,14 @@ def models_to_remove(plan: Plan, ledger: Ledger, keep: Models) -> tuple[Run, ...
     """
     if keep == "keep":
         return ()
-    sizes = ledger.model_sizes(plan.done)
-    with_model = tuple(run for run in plan.done if sizes[run.id])
+    done = plan.done
+    sizes = ledger.model_sizes(done)
+    with_model = tuple(run for run in done if sizes[run.id])
     if keep == "none":
         return with_model
     figures = plan.study.figures_of(deciding_metric(plan.study))
-    records = ledger.records(plan.done)
-    best = {_best(runs, records, figures).id for runs in by_arm(plan.done).values()}
+    records = ledger.records(done)
+    best = {_best(runs, records, figures).id for runs in by_arm(done).values()}
     return tuple(run for run in with_model if run.id not in best)
 
 

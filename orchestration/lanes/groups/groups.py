@@ -26,6 +26,7 @@ from orchestration.lanes.events import Event, Outcome, RunFailed, RunFinished, R
 from orchestration.lanes.groups.board import Board, Sign
 from orchestration.lanes.groups.fit import fit, give_back
 from orchestration.lanes.groups.worker import GroupKind
+from orchestration.lanes.leases import looked_up
 from orchestration.lanes.waits import (
     AFTER_STEP,
     ELSEWHERE_SECONDS,
@@ -140,15 +141,14 @@ class Groups:
             if time.monotonic() < self.not_before.get(run.id, 0.0):
                 self.queue.append(run)
                 continue
-            other = self.ledger.held_elsewhere(run.id)
-            held = self.ledger.held([run])  # after that: the other may end the run in between
-            if not run.lacking(held):
+            found = looked_up([run], self.ledger)
+            if not found.left:
                 self._found(run)
-            elif self.elsewhere.tell(run, other):
+            elif self.elsewhere.tell(run, found.elsewhere.get(run.id)):
                 self.not_before[run.id] = time.monotonic() + ELSEWHERE_SECONDS
                 self.queue.append(run)
             else:
-                self._start(run.remaining(held))
+                self._start(found.left[0])
 
     @property
     def _begun(self) -> int:

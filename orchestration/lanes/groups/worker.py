@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.lanes.bodies import billed, metered, problem, with_meter, with_models
 from orchestration.lanes.checkpoints import private
 from orchestration.lanes.cluster import go_to
+from orchestration.lanes.leases import leased
 from orchestration.lanes.waits import POLL_SECONDS, place_of
 from orchestration.ledger.drivers import Driver
 from orchestration.study.run import Body, Job, Run, Trained
@@ -67,7 +68,7 @@ def train(config: dict[str, Any]) -> None:
 
     ray.get(config["board"].begin.remote(run.id, rank, ray.util.get_current_placement_group()))
     threading.Thread(target=_end_when_told, args=(config["board"], run.id), daemon=True).start()
-    attempt = _of_rank_0(_leased(run, ledger) if rank == 0 else 0)
+    attempt = _of_rank_0(_attempt(run, ledger) if rank == 0 else 0)
     if not attempt:
         return
     try:
@@ -95,14 +96,9 @@ def train(config: dict[str, Any]) -> None:
         raise
 
 
-def _leased(run: Run, ledger: Ledger) -> int:
+def _attempt(run: Run, ledger: Ledger) -> int:
     """The number of the group's attempt; 0 if another driver is working on the run, or has finished it."""
-    while True:
-        newest = ledger.newest(run.id)
-        if ledger.held_elsewhere(run.id, newest) or ledger.holds(run):
-            return 0
-        with suppress(FileExistsError):  # another has leased it since: look again
-            return ledger.lease_after(run.id, newest)
+    return leased([run], ledger).attempts.get(run.id, 0)
 
 
 def _end_when_told(board: Any, run_id: str) -> None:

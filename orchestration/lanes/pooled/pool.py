@@ -23,9 +23,10 @@ from orchestration.lanes.events import (
     Waiting,
 )
 from orchestration.lanes.lane import LaneState, Lease
+from orchestration.lanes.leases import Found, leased
 from orchestration.lanes.pooled.commits import Commits, nothing_more
 from orchestration.lanes.pooled.desk import Desk
-from orchestration.lanes.pooled.queued import Found, Held, JobSource, Queued, due, looked_up
+from orchestration.lanes.pooled.queued import Held, JobSource, Queued, due
 from orchestration.lanes.pooled.slots import Slot, Slots
 from orchestration.lanes.waits import (
     ELSEWHERE_SECONDS,
@@ -146,7 +147,7 @@ class Pool:
     def _serve(self, slot: Slot) -> None:
         while slot.ready and slot.idle and not self.stop.is_set() and (queued := due(self.queue)):
             slot.promised = True
-            self.desk.do(slot, partial(looked_up, queued.runs, self.ledger), partial(self._begin, slot, queued))
+            self.desk.do(slot, partial(leased, queued.runs, self.ledger), partial(self._begin, slot, queued))
 
     def _begin(self, slot: Slot, queued: Queued, found: Found) -> None:
         """Give a job, once looked up, to its lane, or put it back into the queue."""

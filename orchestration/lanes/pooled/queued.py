@@ -1,19 +1,15 @@
-"""A pool's queue: jobs that wait, jobs that were looked up, and jobs that a lane works on."""
+"""A pool's queue: jobs that wait, and jobs that a lane works on."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from orchestration.lanes.waits import Stillness
 from orchestration.study.run import Job, Run
-
-if TYPE_CHECKING:
-    from orchestration.ledger.drivers import Driver
-    from orchestration.ledger.ledger import Ledger
 
 
 class JobSource(Protocol):
@@ -44,20 +40,6 @@ class Queued:
     not_before: float = 0.0
 
 
-@dataclass(frozen=True)
-class Found:
-    """A job's runs as found in the ledger, with attempt numbers if they may begin.
-
-    left: unfinished runs. lacking: by run id, the entries that are missing. elsewhere: by run id, another driver
-    that is working on the run.
-    """
-
-    left: tuple[Run, ...]
-    lacking: dict[str, set[str]]
-    elsewhere: dict[str, Driver]
-    attempts: dict[str, int]
-
-
 @dataclass(eq=False)
 class Held:
     """A job that a lane works on, with the attempt numbers of its unfinished runs.
@@ -85,33 +67,3 @@ def due(queue: deque[Queued]) -> Queued | None:
             return queued
         queue.append(queued)
     return None
-
-
-def looked_up(runs: Sequence[Run], ledger: Ledger) -> Found:
-    """Look a job's runs up, and lease the unfinished ones, unless another driver works on any of them.
-
-    Whether a run is finished is looked up after whether anyone works on it, and it is leased only if nobody has
-    leased it since: no run is executed twice, whatever another driver begins or ends in between.
-    """
-    while True:
-        newest = {run.id: ledger.newest(run.id) for run in runs}
-        others = {run.id: ledger.held_elsewhere(run.id, newest[run.id]) for run in runs}
-        held = ledger.held(runs)
-        left = tuple(run.remaining(held) for run in runs if run.lacking(held))
-        elsewhere = {run.id: other for run in left if (other := others[run.id])}
-        attempts = {} if elsewhere else _leased({run.id: newest[run.id] for run in left}, ledger)
-        if attempts is not None:
-            return Found(left, {run.id: set(run.lacking(held)) for run in left}, elsewhere, attempts)
-
-
-def _leased(newest: Mapping[str, int], ledger: Ledger) -> dict[str, int] | None:
-    """The attempt numbers of runs, all leased; None, and none of them leased, if anyone was faster with one."""
-    attempts: dict[str, int] = {}
-    try:
-        for run_id in sorted(newest):  # in one order: of two drivers that lease the same, one gets all
-            attempts[run_id] = ledger.lease_after(run_id, newest[run_id])
-    except FileExistsError:
-        for run_id, attempt in attempts.items():
-            ledger.give_back(run_id, attempt)
-        return None
-    return attempts

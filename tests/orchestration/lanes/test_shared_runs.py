@@ -17,16 +17,17 @@ import pytest
 from evaluators.metrics.scores import Score
 from orchestration.lanes.events import Event, RunFinished
 from orchestration.lanes.groups.groups import Groups
-from orchestration.lanes.groups.worker import _leased
+from orchestration.lanes.groups.worker import _attempt
+from orchestration.lanes.leases import leased
 from orchestration.lanes.pooled.commits import Commits
 from orchestration.lanes.pooled.desk import Desk
 from orchestration.lanes.pooled.pool import Pool
-from orchestration.lanes.pooled.queued import looked_up
 from orchestration.lanes.waits import Elsewhere
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.run import Job, Run
 from tests.counting_store import counting_store, requests
 from tests.finished_study import make_run
+from tests.ledger_runs import checkpointed
 from tests.results import finish
 from tests.simulated_lanes import SimulatedKind, without_ray
 
@@ -70,7 +71,7 @@ def test_a_run_that_another_driver_begins_meanwhile_is_waited_for(
     one, other = two
     run = RUNS[0]
     before(monkeypatch, one, method, lambda: other.lease(run.id))
-    found = looked_up([run], one)
+    found = leased([run], one)
     assert (found.elsewhere, found.attempts) == ({run.id: other.driver}, {})
     assert other.newest(run.id) == 1
 
@@ -86,7 +87,7 @@ def test_a_run_that_another_driver_ends_meanwhile_is_not_begun(
         finish(other, run, scored(run))
 
     before(monkeypatch, one, method, execute)
-    found = looked_up([run], one)
+    found = leased([run], one)
     assert (found.left, found.attempts) == ((), {})
 
 
@@ -97,7 +98,7 @@ def test_of_a_stack_that_another_driver_has_in_part_nothing_is_leased(
     one, other = two
     last = max(run.id for run in RUNS)
     before(monkeypatch, one, "lease_after", lambda: other.lease(last))
-    found = looked_up(RUNS, one)
+    found = leased(RUNS, one)
     assert (found.elsewhere, found.attempts) == ({last: other.driver}, {})
     assert not any(other.held_elsewhere(run.id) for run in RUNS)
 
@@ -108,7 +109,7 @@ def test_of_two_that_look_at_once_one_gets_a_run(two: tuple[Ledger, Ledger]) -> 
 
     def look(ledger: Ledger, run: Run) -> bool:
         at_once.wait()
-        return bool(looked_up([run], ledger).attempts)
+        return bool(leased([run], ledger).attempts)
 
     with ThreadPoolExecutor(2) as threads:
         for run in RUNS:
@@ -121,12 +122,7 @@ def test_checkpoints_of_who_scores_a_run_on_more_tasks_stay(two: tuple[Ledger, L
     run = RUNS[0]
     fewer = replace(run, tasks=dict([*run.tasks.items()][:1]))
     finish(one, fewer, scored(fewer))
-    attempt = other.lease(run.id)
-    folder = other.scratch(run.id, attempt) or tmp_path / "elsewhere"
-    (folder / "step-5").mkdir(parents=True)
-    (folder / "step-5" / "weights").write_text("1")
-    if other.remote:
-        other.keep_checkpoint(run.id, attempt, folder)
+    folder = checkpointed(other, run, tmp_path / "elsewhere")
     with without_ray():
         pool = Pool(
             SimulatedKind(0.0).start, one, lambda _: None, threading.Event(), lease_seconds=60, stall_seconds=60
@@ -179,7 +175,7 @@ def test_what_a_dead_lane_had_staged_is_followed_too(tmp_path: Path) -> None:
     ledger, followed = Ledger(tmp_path), list[Run]()
     commits = Commits(ledger, Desk(0), SimpleNamespace(), lambda _: None, followed.append)  # type: ignore[arg-type]
     (run,) = RUNS[:1]
-    found = looked_up([run], ledger)
+    found = leased([run], ledger)
     finish(ledger, run, scored(run))
     held: Any = SimpleNamespace(
         attempts=found.attempts, lacking=found.lacking, coming=set(), then=[], owed=lambda: (run,)
@@ -292,10 +288,10 @@ def test_a_worker_group_leases_no_run_that_another_driver_has_begun(
 ) -> None:
     one, other = two
     run = RUNS[0]
-    assert _leased(run, one) == 1
-    assert _leased(run, one) == 2  # it was started again
+    assert _attempt(run, one) == 1
+    assert _attempt(run, one) == 2  # it was started again
     before(monkeypatch, one, method, lambda: other.lease(run.id))
-    assert _leased(run, one) == 0
+    assert _attempt(run, one) == 0
     assert one.newest(run.id) == 3
 
 
@@ -306,4 +302,4 @@ def test_a_worker_group_leases_no_run_that_another_driver_has_finished(
     """It may have waited for room for hours."""
     one, other = two
     before(monkeypatch, one, method, lambda: finish(other, RUNS[0], scored(RUNS[0])))
-    assert _leased(RUNS[0], one) == 0
+    assert _attempt(RUNS[0], one) == 0

@@ -15,7 +15,7 @@ from orchestration.ledger.notes import LedgerError
 from orchestration.ledger.storage import open_storage
 from orchestration.study.run import Trained
 from tests.counting_store import CountingStore
-from tests.ledger_runs import make_run, save_model, scores
+from tests.ledger_runs import checkpointed, make_run, save_model, scores
 from tests.results import finish
 
 
@@ -68,22 +68,12 @@ def test_checkpoints_that_a_dead_driver_left_of_finished_runs_go(ledger: Ledger,
     """It ended between a run's last result and its own tidying up; of an unfinished run they are kept."""
     done, going_on, unfinished = (make_run(seed) for seed in range(3))
     other = Ledger(ledger.url)
-    (tmp_path / "step-5").mkdir()
-    (tmp_path / "step-5" / "weights").write_text("1")
-
-    def leave(by: Ledger, run: Any) -> None:
-        folder = by.scratch(run.id, by.lease(run.id))
-        if folder is None:
-            by.keep_checkpoint(run.id, 1, tmp_path)
-        else:
-            (folder / "weights").write_text("1")
-
     for run in (done, going_on):
         finish(ledger, run, scores())
     with other.drive("another"):
-        leave(other, going_on)
+        checkpointed(other, going_on, tmp_path / "elsewhere")
         for run in (done, unfinished):
-            leave(ledger, run)
+            checkpointed(ledger, run, tmp_path / "elsewhere")
         ledger.forget_finished([done, going_on])
         left = {name.partition(".")[0] for name in open_storage(ledger.url).children(".scratch")}
     assert left == {going_on.id, unfinished.id}

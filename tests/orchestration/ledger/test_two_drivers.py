@@ -18,6 +18,7 @@ from orchestration.ledger.storage import open_storage
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Run, Trained
 from tests.counting_store import CountingStore, counting_store, requests
+from tests.ledger_runs import checkpointed
 from tests.orchestration.ledger.test_object_storage import make_run, save_model
 
 
@@ -123,12 +124,7 @@ def test_an_adopted_entry_leaves_what_a_living_driver_has(anywhere: str, tmp_pat
     living = Ledger(anywhere)
     storage = open_storage(anywhere)
     with drivers.driving(storage, "goes-on") as living.driver:
-        attempt = living.lease(run.id)
-        folder = living.scratch(run.id, attempt) or tmp_path / "elsewhere"
-        (folder / "step-500").mkdir(parents=True)
-        (folder / "step-500" / "weights").write_text("1")
-        if living.remote:
-            living.keep_checkpoint(run.id, attempt, folder)
+        checkpointed(living, run, tmp_path / "elsewhere")
         with Ledger(anywhere).drive("another") as adopted:
             assert adopted == [run.id]
         left = storage.size(".scratch")
