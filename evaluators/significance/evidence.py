@@ -143,11 +143,14 @@ def gather(claim: Claim, pairs: PairedSeeds, rules: Rules, *, in_full: bool = Tr
         alone = single_run(pairs.items) if len(pairs.seeds) == 1 and pairs.items else None
         return replace(refused, refusal=refusal, single_run=alone)
     _check_items(claim, pairs)
+    of_task = claim.scope == "task" and not rules.sequential
     try:
         items = _items(claim, pairs, in_full)
     except Undefined as error:
-        return replace(refused, refusal=str(error))
-    crossed = None if rules.sequential or claim.scope != "task" or items is None else items.crossed
+        if of_task:
+            return replace(refused, refusal=str(error))
+        items = None
+    crossed = items.crossed if items and of_task else None
     if crossed is not None and not in_full:
         tested = replace(refused, test="crossed t", estimate=crossed, lines=_lines(claim, crossed.p, crossed))
     else:
@@ -390,7 +393,8 @@ def _share(claim: Claim, pairs: PairedSeeds, evidence: Evidence) -> Share | None
                 drawn, INTERVAL_RESAMPLES // RESAMPLES
             )  # (2n, B): 5 draws of seeds per draw of items
             gain, rest = pairs.sign * repeated[:n], pairs.sign * repeated[n:]
-    ratios = (counts.T * rest).sum(0) / (counts.T * gain).sum(0)
+    rests, gains = (counts.T * rest).sum(0), (counts.T * gain).sum(0)
+    ratios = rests[gains != 0] / gains[gains != 0]  # a replicate without any gain has no share
     limits = np.quantile(ratios, [ALPHA / 2, 1 - ALPHA / 2])
     return Share(
         value=float(pairs.matched_deltas.mean() / pairs.deltas.mean()), low=float(limits[0]), high=float(limits[1])

@@ -20,6 +20,8 @@ INTERVAL_RESAMPLES = 10_000  # for percentiles
 UNDEFINED = 0.05  # with a larger share of undefined resamples the jackknife is used
 CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches' size; larger arrays are slower
 SHARED_CHUNKS = 4  # with fewer chunks threads cost as much time as they save
+BOTH = 3  # the kind of a group that holds both classes
+ENOUGH_GROUPS = 10  # of a kind; five large ones of both classes rejected a true null in .12 of studies
 DRAWN = 1 << 15  # groups drawn at a time: 256 kB stay in the caches; with 2 MB page faults double the time
 
 
@@ -109,7 +111,7 @@ def strata_of(items: Items) -> list[np.ndarray]:
     """The strata within which groups are drawn: the groups of one figure, or of several figures that share groups.
 
     For AUC and balanced accuracy, groups with only 0, only 1 and both labels are strata of their own, so that
-    class sizes are kept, unless they also belong to figures with other items.
+    class sizes are kept, unless one of these has few groups, or they also belong to figures with other items.
     """
     if isinstance(items, ItemScores):
         return _by_class(items, items.group_index, items.groups)
@@ -139,13 +141,17 @@ def _linked(items: ItemSum) -> list[list[int]]:
 
 
 def _by_class(items: ItemScores, group_of_item: np.ndarray, groups: int) -> list[np.ndarray]:
-    """The groups split by the classes that they hold, if the figure needs both. group_of_item (M,) from 0."""
+    """The groups split by the classes that they hold, if the figure needs both. group_of_item (M,) from 0.
+
+    Not where some hold both and a kind has few groups, as a single one would never vary.
+    """
     if items.aggregate not in BY_CLASS:
         return [np.arange(groups)]
     assert items.gold is not None
     has = [np.bincount(group_of_item, items.gold == label) > 0 for label in (0, 1)]
     kind = has[0] + 2 * has[1]
-    return [np.flatnonzero(kind == value) for value in np.unique(kind)]
+    kinds = [np.flatnonzero(kind == value) for value in np.unique(kind)]
+    return [np.arange(groups)] if BOTH in kind and min(map(len, kinds)) < ENOUGH_GROUPS else kinds
 
 
 def drawn_counts(

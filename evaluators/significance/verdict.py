@@ -20,7 +20,7 @@ from evaluators.significance.sequential import Anytime
 
 # Raised whenever the same scores would be judged otherwise: docs/significance.md lists the changes of each rule,
 # and a test compares golden outcomes.
-RULE = 9
+RULE = 10
 DECLARED = ("claim", "metric", "expect", "margin", "min_effect", "matched_control", "signal")
 
 

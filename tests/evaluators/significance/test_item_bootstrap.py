@@ -111,9 +111,18 @@ def test_draws_are_groups_with_replacement_within_classes():
     assert counts[::2].var() == pytest.approx(1 - 1 / 30, rel=0.1)
 
 
-def test_groups_of_one_class_of_the_other_and_of_both_are_drawn_apart():
-    items = replace(scored("auc", m=10, per_group=2), gold=np.array([1.0, 1, 0, 0, 1, 0, 0, 1, 0, 0]))
-    assert sorted(part.tolist() for part in strata_of(items)) == [[0], [1, 4], [2, 3]]
+def test_groups_of_one_class_of_the_other_and_of_both_are_drawn_apart_where_each_are_enough():
+    """Of few, one of both would be drawn in every resample, and so never vary; without such, classes keep their size."""
+    ones, zeros, both = [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]
+
+    def strata(*groups: list[float]) -> list[list[int]]:
+        items = replace(scored("auc", m=2 * len(groups), per_group=2), gold=np.concatenate(groups))
+        return sorted(part.tolist() for part in strata_of(items))
+
+    assert strata(*[ones, zeros, both] * 10) == [[*range(k, 30, 3)] for k in range(3)]
+    assert strata(*[ones, zeros, both] * 9) == [[*range(27)]]
+    assert strata(*[ones, zeros] * 9, both) == [[*range(19)]]
+    assert strata(*[ones, zeros] * 2) == [[0, 2], [1, 3]]
 
 
 @pytest.mark.parametrize("per_group", [1, 2])

@@ -10,6 +10,7 @@ from evaluators.significance.comparisons import PairedSeeds, pair
 from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores, ItemsError, ItemSum, align_items
+from evaluators.significance.sequential import Sequential
 from tests.paired_claims import claim, isolated, mean_items, with_items
 
 # --- items ----------------------------------------------------------------------------------------------------------
@@ -152,8 +153,28 @@ def test_correlations_carry_the_test_of_each_run():
 def test_a_class_too_small_to_sample_is_refused():
     gold = np.array([1.0] + [0.0] * 30)
     rng = np.random.default_rng(0)
-    found = judge([(claim(), with_items(rng.normal(size=(3, 31)), rng.normal(size=(3, 31)), "auc", gold))])[0]
+    pairs = with_items(rng.normal(size=(3, 31)), rng.normal(size=(3, 31)), "auc", gold)
+    found = judge([(claim(), pairs)])[0]
     assert found.words == "undecided: independent items labelled 1: 1, auc needs at least 2"
+    for declared, sequential in ((claim(scope="test_set"), None), (claim(), Sequential())):  # no items are sampled
+        found, without = (
+            judge([(declared, one)], sequential=sequential)[0] for one in (pairs, replace(pairs, items=None))
+        )
+        assert found.test is not None
+        assert found.sentence == without.sentence
+
+
+@pytest.mark.parametrize("kind", ["auc", "balanced_accuracy"])
+def test_a_gain_on_one_text_is_none_on_the_task(kind: str):
+    """A treatment that is better on the questions of one text, whatever the class, may be so by chance."""
+    gold, on_text = np.tile([1.0, 0.0], 60), np.arange(120) < 60
+    rng = np.random.default_rng(4)
+    control = 0.5 + 0.2 * (gold - 0.5) + 0.3 * rng.normal(size=(5, 120))
+    pairs = with_items(control + 0.5 * (gold - 0.5) * on_text, control, kind, gold)
+    assert isinstance(pairs.items, ItemScores)
+    groups = tuple("text" if one else item for one, item in zip(on_text, pairs.items.item_ids, strict=True))
+    found = judge([(claim(), replace(pairs, items=replace(pairs.items, group_ids=groups)))])[0]
+    assert found.p_seeds_alone < 0.01 < 0.05 < found.p  # type: ignore[operator]
 
 
 def test_aligned_items_feed_a_verdict():
@@ -189,6 +210,12 @@ def test_a_gain_the_matched_control_surpasses_is_not_due_to_the_signal():
 
 def test_no_share_of_a_gain_that_may_be_zero():
     assert isolated([0.4, -0.5, 0.3, -0.6, 0.45], [0.3, 0.4, 0.2, 0.5, 0.3]).share is None
+
+
+def test_a_replicate_without_any_gain_has_no_share():
+    """A seed without a gain may be drawn five times: a share of nothing is neither infinite nor no number."""
+    found = isolated([0.0, 0.5, 0.5, 0.5, 0.5], [0.0, 0.25, 0.25, 0.25, 0.25])
+    assert (found.share, found.share_low, found.share_high) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_share_with_items_draws_both_comparisons_alike():

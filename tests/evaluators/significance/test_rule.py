@@ -40,7 +40,8 @@ OUTCOMES = Path(__file__).with_name("rule.json")
 
 def outcomes() -> list[dict[str, Any]]:
     """One verdict of every path: seeds alone, items in closed form and resampled, growing seeds, futility, a matched
-    control, a claim that was added, equal deltas, contradictory and tied ones, parts shown alone and not together."""
+    control, a claim that was added, equal deltas, contradictory and tied ones, parts shown alone and not together,
+    items of one text."""
     rng = np.random.default_rng(2)
     gold = rng.normal(size=40)
     arms = [gold + noise * rng.normal(size=(4, 40)) for noise in (0.8, 1.2)]
@@ -72,6 +73,7 @@ def outcomes() -> list[dict[str, Any]]:
         *judge(
             [(Joint(claim="J", all=(_claim("J1", "better"), _claim("J2", "better")), at_least=1), [weak, weak])]
         ),
+        *judge([(_claim("B", "better"), _on_texts(*arms, gold))]),
     ]
     return [_rounded(verdict.to_dict()) for verdict in verdicts]
 
@@ -97,6 +99,14 @@ def _items(kind: Any, treatment: np.ndarray, control: np.ndarray, gold: np.ndarr
     items = ItemScores(aggregate=kind, treatment=rows[0], control=rows[1], gold=gold, item_ids=ids, group_ids=ids)
     scores = [tuple(aggregate(kind, row, gold) for row in arm) for arm in rows]
     return PairedSeeds(seeds=tuple(range(len(rows[0]))), treatment=scores[0], control=scores[1], items=items)
+
+
+def _on_texts(treatment: np.ndarray, control: np.ndarray, gold: np.ndarray) -> PairedSeeds:
+    """A figure by class, whose first half of items is of one text of both classes."""
+    pairs = _items("auc", treatment, control, (gold > 0).astype(float))
+    assert isinstance(pairs.items, ItemScores)
+    text, others = ("text",) * 20, pairs.items.item_ids[20:]
+    return replace(pairs, items=replace(pairs.items, group_ids=text + others))
 
 
 def _rounded(value: Any) -> Any:
