@@ -13,6 +13,8 @@ from evaluators.significance.paired_items import Items
 from evaluators.significance.seed_tests import ROUNDING, spread_is_rounding
 
 BySeed = Mapping[int, float | None] | Iterable[tuple[int, float | None]]
+ARMS = "treatment", "control", "matched control"
+Dropped = Sequence[tuple[int, str]]  # seed, reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,11 +96,14 @@ class PairedSeeds:
     @property
     def runs_missing(self) -> bool:
         """True if too many runs failed to compare the others: more than 20 % of the pairs, or two in one arm."""
-        at_fault = [
-            next((arm for arm in self._arms() if reason.startswith(arm)), "") for _, reason in self.dropped
-        ]
         share = len(self.dropped) / max(1, len(self.seeds) + len(self.dropped))
-        return bool(self.seeds) and (share > 0.20 or any(at_fault.count(arm) >= 2 for arm in self._arms()))
+        return bool(self.seeds) and (share > 0.20 or one_arm_fails(self.dropped))
+
+
+def one_arm_fails(dropped: Dropped) -> bool:
+    """True if two pairs or more were left out for one arm alone, which no further seed makes good."""
+    at_fault = [next((arm for arm in ARMS if reason.startswith(arm)), "") for _, reason in dropped]
+    return any(at_fault.count(arm) >= 2 for arm in ARMS)
 
 
 def pair(

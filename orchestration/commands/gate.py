@@ -1,6 +1,6 @@
 """`semray gate`: whether a claim is shown, for CI and for loops that act on the answer.
 
-Exit codes: 0 shown, 1 not shown, 2 the request was wrong, 3 open: runs are missing.
+Exit codes: 0 shown, 1 not shown, 2 the request was wrong, 3 open: runs are missing, or a seed is to be added.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Answer:
 def gate(options: Namespace) -> int:
     """Print the answer for each backbone on a line; the exit code is the largest of their codes."""
     from orchestration.verdicts.declared import ids_by_recipes
-    from orchestration.verdicts.find import find
-    from orchestration.verdicts.growing import grown
+    from orchestration.verdicts.find import find, still_open
+    from orchestration.verdicts.growing import grown, with_another_seed
     from orchestration.verdicts.records import StudyRecords
 
     study, ledger = study_of(options), ledger_of(options)
@@ -64,7 +64,8 @@ def gate(options: Namespace) -> int:
     budget = None
     if options.budget is not None:
         budget = _Budget(options.budget, ledger, ids_by_recipes(StudyRecords(study, plan.runs, ledger)))
-    answers = [_answer(study, findings, one, missing, budget) for one in whole]
+    growing = still_open(findings) if with_another_seed(plan, findings) else []
+    answers = [_answer(study, findings, one, missing, budget, grows=one in growing) for one in whole]
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers], indent=1))
     else:
@@ -79,8 +80,11 @@ def _answer(
     finding: Finding,
     missing: set[tuple[str, str]],
     budget: _Budget | None,
+    *,
+    grows: bool,
 ) -> Answer:
-    verdict = finding.verdict
+    """grows: `semray run` would add a seed for the claim."""
+    verdict, again = finding.verdict, typed("run", study.path, *at(findings.ledger))
 
     def answer(word: str, why: str, spent: Spent | None = None) -> Answer:
         return Answer(
@@ -94,13 +98,14 @@ def _answer(
         )
 
     if unfinished := dict.fromkeys(arm for arm, backbone in finding.places if (arm, backbone) in missing):
-        again = typed("run", study.path, *at(findings.ledger))
         return answer("open", f"runs of {' and '.join(unfinished)} are missing; next: {again}")
     if verdict.exploratory:
         return answer(
             "not shown",
             "it, its seeds or its rows were declared after its outcome could be seen; fresh seeds would test it",
         )
+    if grows:
+        return answer("open", f"a seed is to be added for it; next: {again}")
     if budget is None:
         return answer("shown" if verdict.as_expected else "not shown", verdict.sentence)
     spent = budget.ask(findings, finding)

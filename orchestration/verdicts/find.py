@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from evaluators.significance.claims import Claim, ClaimSide, Declared, Joint, sides_of
-from evaluators.significance.comparisons import PairedSeeds
+from evaluators.significance.comparisons import PairedSeeds, one_arm_fails
 from evaluators.significance.evidence import DRIFT
 from evaluators.significance.judge import group_of, is_asked, judge
 from evaluators.significance.paired_items import ItemScores, ItemsError
@@ -97,6 +97,7 @@ def arms_to_decide(records: StudyRecords) -> set[tuple[str, str]]:
 def _is_open(verdict: Verdict) -> bool:
     """Whether more seeds may still decide a claim. A part of a joint claim is never open by itself."""
     closed = verdict.hopeless or DRIFT in verdict.words  # a contradiction stays one
+    closed |= verdict.test is None and one_arm_fails(verdict.dropped)  # it waits for runs, not for seeds
     return verdict.as_expected is None and not closed and not verdict.part_of
 
 

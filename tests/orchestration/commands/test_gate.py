@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from orchestration.commands.cli import main
 from orchestration.commands.gate import _apart
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
+from orchestration.plan.plan import extend
 from orchestration.reading.read_study import read_study
+from orchestration.study.run import Run
 from orchestration.verdicts import declared
 from orchestration.verdicts.declared import claims_of, declaration_of, declare
 from tests.corpora.conftest import write_small_wordnet
@@ -93,6 +96,29 @@ def test_what_nobody_declared_before_it_could_be_seen_is_not_shown(
     assert main([*words, "late", "--budget", "late"]) == 1
     assert "declared after its outcome could be seen" in capsys.readouterr().out
     assert not (place / "ledger" / ".budgets" / "late").exists()
+
+
+def test_a_claim_is_open_while_its_study_has_a_seed_to_add(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It spends nothing of a budget until then; that a run of another claim failed changes nothing."""
+    text = (place / "gated.yaml").read_text()
+    (place / "growing.yaml").write_text(text.replace("seeds: 8", "seeds: {start: 3, max: 4}"))
+    study, ledger = read_study(place / "growing.yaml"), Ledger(tmp_path / "ledger")
+    first = planned(study, ledger)
+    declare(study, first.runs, ledger)
+    words = ["gate", str(study.path), "H1", "--ledger", ledger.url, "--budget", "loop"]
+
+    def train(runs: Iterable[Run]) -> None:
+        fill(ledger, [run for run in runs if run.arm != "M1"])
+
+    train(first.runs)
+    assert main(words) == 3
+    assert "a seed is to be added for it; next: semray run" in capsys.readouterr().out
+    assert not (tmp_path / "ledger" / ".budgets").exists()
+    train(extend(first, [3], {(run.arm, run.backbone) for run in first.runs}).runs[len(first.runs) :])
+    assert main(words) == 1
+    assert capsys.readouterr().out.startswith("not shown  H1 on ")
 
 
 def test_of_several_backbones_and_of_joint_claims(

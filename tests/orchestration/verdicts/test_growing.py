@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,6 +130,15 @@ def test_what_waits_for_runs_is_not_told_of_as_too_few_seeds_or_items(tmp_path: 
         finish(ledger, run, [Score(metric="t2d/recall@10", value=0.5)])
     found = find(planned.study, planned.runs, ledger)
     assert in_short(found) == "in short  0 of 1 claims hold: H1 cannot be told yet: runs are missing"
+
+
+@pytest.mark.parametrize(("lost", "asks"), [((1,), True), ((1, 3), False), (range(12), False)])
+def test_no_seed_is_added_where_an_arm_lacks_runs(tmp_path: Path, lost: Sequence[int], asks: bool) -> None:
+    """More pairs do not make two failures of one arm good. One failure of five may pass."""
+    planned, ledger = study_of(tmp_path, STUDY)
+    train(ledger, [run for run in planned.runs if run.arm != "A" or run.seed not in lost])
+    found = find(planned.study, planned.runs, ledger)
+    assert (with_another_seed(planned, found) is not None) == asks == (still_open(found) != [])
 
 
 def test_an_open_part_asks_for_no_seed_where_its_joint_claim_holds(tmp_path: Path) -> None:
