@@ -97,14 +97,14 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
             raise wrong(path, f"row {number}: {name} = {text(name)!r}", f"a number up to {LARGEST:g} in size")
         return value
 
-    if not text("metric"):
+    task, metric, item = text("task"), text("metric"), text("item")
+    if not metric:
         raise wrong(path, f"row {number}: metric is empty", "the name of a metric in every row")
-    metric = "/".join(filter(None, (text("task"), text("metric"))))
-    column = columns.setdefault(metric, MetricRows())
+    column = columns.setdefault(f"{task}/{metric}" if task else metric, MetricRows())
     column.scores.append(figure("score"))
-    if text("item"):
-        column.items.append(text("item"))
-        column.groups.append(text("group") or text("item"))
+    if item:
+        column.items.append(item)
+        column.groups.append(text("group") or item)
     if text("gold"):
         column.gold.append(figure("gold"))
     if written := text("larger_is_better").lower():

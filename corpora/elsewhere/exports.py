@@ -22,6 +22,7 @@ from corpora.store.errors import first_line
 from corpora.store.rows import check_head, number_of
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
+NO_NAME = re.compile(r"[^A-Za-z0-9@_.+-]+")  # what no metric may be called: a subset is "title and abstract"
 WHOLE, USUAL = "default", "test"  # MTEB's names for all languages of a task, and for the reported split
 
 
@@ -70,7 +71,8 @@ def of_runs(path: Path, arm: str, seed: str, asked: Collection[str] = ()) -> Ite
 def of_mteb(folder: Path) -> Iterator[ScoreRow]:
     """The main scores below a folder of MTEB's results. CorpusError for none, or for another file.
 
-    Hidden files and folders are left out, and what `semray judge` wrote below the folder itself.
+    A run may lack a figure: MTEB writes NaN where a collapsed encoder has no correlation. Hidden files and folders
+    are left out, and what `semray judge` wrote below the folder itself.
     """
     files = sorted(_results(folder))
     if not files:
@@ -81,11 +83,15 @@ def of_mteb(folder: Path) -> Iterator[ScoreRow]:
         seeded = SEEDED.fullmatch(model)
         arm, seed = (seeded["arm"], seeded["seed"]) if seeded else (model, "")
         for metric, score in _main_scores(file):
+            if not math.isfinite(score):
+                continue
             found = ScoreRow(arm, seed, metric, score)
             if (other := first.setdefault(found[:3], file)) != file:
                 accepted = "one revision of a model, and one model for each arm and seed"
                 raise wrong(file, f"{metric} of {model} stands in {other}, too", accepted)
             yield found
+    if not first:
+        raise wrong(folder, "has no finite main score in any result", "one number at least")
 
 
 def _results(folder: Path) -> Iterator[Path]:
@@ -121,16 +127,14 @@ def _main_scores(file: Path) -> Iterator[tuple[str, float]]:
             file, f"is no result of MTEB ({type(error).__name__}: {error})", "task_name and scores"
         ) from None
     for split, subset, score in found:
-        parts = (task, "" if subset == WHOLE else subset, "" if split == USUAL else split)
-        if not math.isfinite(score):
-            raise wrong(file, f"main_score = {score}", "a finite number")
-        yield "/".join(filter(None, parts)), score
+        parts = (task, "" if subset == WHOLE else str(subset), "" if split == USUAL else split)
+        yield "/".join(NO_NAME.sub("_", part).strip("_") for part in parts if part), score
 
 
 def _csv(path: Path) -> list[Mapping[str, Any]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, strict=True)  # else a quote that is not closed takes the rows after it
             check_head(reader, partial(wrong, path))
             rows: list[Mapping[str, Any]] = []
             for row in reader:

@@ -17,12 +17,12 @@ from typing import Any
 import yaml
 
 from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
-from corpora.elsewhere.table import READINGS, Table, TableRun, read_table, readings, unsaid
+from corpora.elsewhere.table import READINGS, Table, TableRun, readings, unsaid
 from corpora.store.errors import CorpusError
 from orchestration.commands.show import check_outputs, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
-from orchestration.families.judged_table import claimed, study_of_table
+from orchestration.families.judged_table import claimed, study_of_table, table_at
 from orchestration.families.registry import family
 from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
@@ -110,7 +110,7 @@ def judged(
     for metric, reading in given_readings.items():
         _check_reading(f"{metric}={reading}", metric, reading)
     try:
-        table = read_table(table_file)
+        table = table_at(table_file)
         metrics = readings(table_file, table, given_readings)
     except CorpusError as error:
         raise StudyError(str(error)) from None

@@ -84,7 +84,7 @@ class ElsewhereFamily(PlainFamily):
         data, settings = built(ElsewhereData, run.data), built(ElsewhereSettings, run.settings)
         path, backbone = Path(data.table), "" if run.backbone == NO_BACKBONE else run.backbone
         names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
-        rows = _table(path, digest_of(path))[TableRun(settings.arm, backbone, run.seed)]
+        rows = table_at(path)[TableRun(settings.arm, backbone, run.seed)]
         there = {metric: reading for metric, reading in data.metrics.items() if metric in rows}
         notes = {"scores": f"made elsewhere, read from {data.made_of or path.name}", **_shown(data)}
         notes |= {f"{metric} is left out": LEFT_OUT for metric in rows if metric not in data.metrics}
@@ -95,9 +95,14 @@ class ElsewhereFamily(PlainFamily):
             yield Scored(run=run, task=NAME, scores=figures(path, there, rows, names))
 
 
+def table_at(path: Path) -> Table:
+    """The table, read once for its check and all its runs. CorpusError as of `read_table`."""
+    return _table(path, digest_of(path) if path.is_file() else "")
+
+
 @lru_cache(maxsize=1)
 def _table(path: Path, digest: str) -> Table:
-    """Read a table, once for all its runs. digest: of its content, so that a changed file is read again."""
+    """digest: of the file's content, so that a changed file is read again."""
     return read_table(path)
 
 

@@ -115,6 +115,22 @@ def test_a_folder_of_mteb(tmp_path: Path) -> None:
     }
 
 
+def test_a_run_of_mteb_without_a_figure_lacks_it_alone(tmp_path: Path) -> None:
+    """As of a collapsed encoder, whose cosines correlate with nothing."""
+    result(tmp_path, "m-seed0", "STS17", {"test": [main_score(float("nan"), "en-en"), main_score(0.5, "es-es")]})
+    result(tmp_path, "m-seed1", "STS17", {"test": [main_score(0.6, "en-en")]})
+    assert [tuple(row) for row in of_mteb(tmp_path)] == [
+        ("m", "0", "STS17/es-es", 0.5),
+        ("m", "1", "STS17/en-en", 0.6),
+    ]
+
+
+def test_a_subset_of_mteb_by_a_name_of_words_is_a_metric(tmp_path: Path) -> None:
+    result(tmp_path, "m-seed0", "ClusTREC-Covid", {"test": [main_score(0.5, "title and abstract")]})
+    table = read_table(write_rows(of_mteb(tmp_path), tmp_path / "scores.csv"))
+    assert [list(columns) for columns in table.values()] == [["ClusTREC-Covid/title_and_abstract"]]
+
+
 def test_what_semray_wrote_into_the_folder_is_no_result(tmp_path: Path) -> None:
     """A report's folder has the judged study and its ledger; with `--out .` they stand in the folder itself."""
     result(tmp_path, "m-seed0", "x", {"test": [main_score(0.5)]})
@@ -156,6 +172,10 @@ def test_rows_are_read_again_as_a_table(tmp_path: Path) -> None:
             r"runs\.csv: has columns parted by semicolons\n  accepted: parted by commas",
         ),
         (RUNS.replace(",", "\t"), "parted by tabs"),
+        (
+            'params.loss,params.seed,acc,note\nmnrl,0,1,"so\nmnrl,1,2,so\n',
+            r"runs\.csv: cannot be read \(unexpected end of data\)",
+        ),
         ("params.loss,params.seed,note\nmnrl,0,good\n", "has no column of numbers"),
         ("params.loss,params.seed,acc,crashed\nmnrl,0,nan,\n", "has no column of numbers"),
         ("params.loss,params.seed,acc\n,0,1\n", r"row 1: params\.loss is empty"),
@@ -195,7 +215,7 @@ def test_a_folder_that_holds_other_things_is_said(tmp_path: Path) -> None:
         list(of_mteb(tmp_path))
     result(tmp_path, "m", "x", {"test": [main_score(float("nan"))]})
     (tmp_path / "m" / "x.json").unlink()
-    with pytest.raises(CorpusError, match="main_score = nan"):
+    with pytest.raises(CorpusError, match="has no finite main score in any result"):
         list(of_mteb(tmp_path))
 
 

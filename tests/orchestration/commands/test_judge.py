@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from corpora.command.scores import rows_of
+from corpora.elsewhere import table as tables
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
 from orchestration.commands.cli import main
@@ -136,6 +138,29 @@ def test_one_claim_on_the_command_line(
     assert "scores: made elsewhere, read from scores.csv" in out
     (again,) = judged(place, *words, "--expect", "not_worse", "--margin", "0.1", capsys=capsys)  # another claim
     assert again["expect"] == "not_worse"
+
+
+def test_a_table_is_read_once_for_all_its_runs(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a million rows that is nearly all the time that it takes."""
+    monkeypatch.chdir(tmp_path)
+    read: list[Path] = []
+    monkeypatch.setattr(tables, "rows_of", lambda file, *more: read.append(file) or rows_of(file, *more))
+    file = tmp_path / "once.csv"
+    file.write_text((place / "scores.csv").read_text())
+    words = [
+        "--read",
+        "stress/negate/auc=auc",
+        "--treatment",
+        "B1",
+        "--control",
+        "B0",
+        "--metric",
+        "t2d/recall@10",
+    ]
+    assert main(["judge", str(file), *words]) == 0
+    assert read == [file]
 
 
 def test_a_mistake_in_claims_is_told_of_their_file(
