@@ -68,14 +68,21 @@ def load(data: RecipeData, weights: Sequence[str]) -> RecipeCorpus:
 
 
 def held_out(data: RecipeData, name: str, part: Part) -> Columns:
-    """The rows of a set that are held out from training. CorpusError for fewer than two."""
+    """The rows of a set that are held out from training. CorpusError for fewer than two, and for labels that are
+    all the same, with which nothing correlates."""
     one, rows = data.datasets[name], _all_parts(data)[0][name][part]
     if len(rows) < 2:
         raise CorpusError(
             f"data.datasets.{name}.hold.{part}: {one.source} leaves {len(rows)} rows for it\n"
             f"  accepted: a larger share, or `by` a column with more values than {one.key} has"
         )
-    return _columns(one, rows)
+    columns = _columns(one, rows)
+    if columns.labels is not None and len(set(columns.labels)) == 1:
+        raise CorpusError(
+            f"data.datasets.{name}.hold.{part}: all {len(rows)} rows that {one.source} leaves for it have the same"
+            f" {one.labelled}\n  accepted: rows of two labels or more, which a cosine can follow or not"
+        )
+    return columns
 
 
 Sets = Mapping[str, Mapping[Part, list[Labelled]]]
@@ -101,9 +108,10 @@ def _cached_parts(
     before = {name: len(found["train"]) for name, found in parts.items()}
     held: set[str] = set()
     for part in PARTS:
-        for found in parts.values():
+        for found in parts.values() if held else ():
             found[part] = [row for row in found[part] if held.isdisjoint(map(text_key, row[0]))]
-        held |= {text_key(text) for found in parts.values() for row in found[part] for text in row[0]}
+        if part in HELD:
+            held |= {text_key(text) for found in parts.values() for row in found[part] for text in row[0]}
     return parts, {name: before[name] - len(found["train"]) for name, found in parts.items()}
 
 
@@ -175,6 +183,11 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     for column, text in zip(one.texts, texts, strict=True):
         if not is_text(text) or not text.strip():
             raise CorpusError(f"{where} {column} = {text!r}\n  accepted: a text")
+    if one.hold is not None and not _is_filled(row[one.key]):
+        raise CorpusError(
+            f"{where} {one.key} = {row[one.key]!r}\n"
+            "  accepted: a value in every row, as rows of one value stay together"
+        )
     if one.labelled is None:
         return texts, None
     given = row[one.labelled]
@@ -185,6 +198,11 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     if label != label or abs(label) == float("inf"):
         raise CorpusError(f"{where} {one.labelled} = {given!r}\n  accepted: a number")
     return texts, label / one.largest
+
+
+def _is_filled(key: Any) -> bool:
+    """False for None, NaN and a blank, which would be one key of all rows that lack one."""
+    return key is not None and key == key and bool(str(key).strip())
 
 
 def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from corpora.store.errors import CorpusError, first_line
 
 NoRow = Callable[[int, str, str], CorpusError]  # (line number, problem, what is accepted) -> error
 EACH_ONCE = "each name once"
+csv.field_size_limit(1 << 30)  # of the process. A cell may hold a whole document; by itself csv stops at 131,072
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # that separate the columns of a table
 
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.benchmarks.pairs import text_key
+from corpora.sentence_transformers import corpus as reading
 from corpora.sentence_transformers.corpus import PARTS, Columns, Part, held_out, load
 from corpora.sentence_transformers.data import HeldOut, RecipeData, TrainingSet
 from corpora.store.errors import CorpusError
@@ -149,6 +152,40 @@ def test_two_rows_can_be_measured_on(tmp_path: Path) -> None:
     ]
     with pytest.raises(CorpusError, match=r"leaves 1 rows for it\n  accepted: a larger share, or"):
         held_out(data_of(tmp_path, many(1), HeldOut(test=1.0)), "mine", "test")
+
+
+def test_texts_are_named_no_more_often_than_they_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are most of what a plan of a million rows waits for: a row's is made for its key, and for each text where
+    it is held, and where it is looked for among those that are."""
+    named: list[str] = []
+    monkeypatch.setattr(reading, "text_key", lambda text: named.append(text) or text_key(text))
+    corpus = load(RecipeData(datasets={"mine": data_of(tmp_path, many()).datasets["mine"]}), [])
+    held, train = corpus.held["mine"], len(corpus.sets["mine"])
+    assert len(named) == 200 + 2 * (held["test"] + 2 * held["dev"] + train)
+
+
+@pytest.mark.parametrize("keys", [["x", None], ["x", " "], [1.0, float("nan")]])
+def test_a_row_without_its_key_is_refused(keys: list[Any], tmp_path: Path) -> None:
+    """All such rows would be one key, and stand in one part together."""
+    table = {"question": ["a", "b"], "answer": ["c", "d"], "subject": keys}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    one = TrainingSet(
+        source=str(tmp_path / "rows.parquet"), columns=("question", "answer"), hold=HeldOut(by="subject")
+    )
+    with pytest.raises(CorpusError, match=r"row 2: subject = .*\n  accepted: a value in every row"):
+        load(RecipeData(datasets={"mine": one}), [])
+
+
+def test_labels_that_are_all_the_same_are_no_test(tmp_path: Path) -> None:
+    """No cosine correlates with them, which was seen when all runs were done."""
+    rows = [(f"question {row}", f"answer {row}", str(int(row > 0))) for row in range(3)]
+    given = data_of(tmp_path, rows, HeldOut(test=1.0), label="subject")
+    assert held_out(given, "mine", "test").labels == [0.0, 1.0, 1.0]
+    given = data_of(tmp_path, rows[1:], HeldOut(test=1.0), label="subject")
+    with pytest.raises(CorpusError, match=r"hold\.test: all 2 rows that .* leaves for it have the same subject"):
+        held_out(given, "mine", "test")
 
 
 def test_what_cannot_be_held_out_is_said(tmp_path: Path) -> None:

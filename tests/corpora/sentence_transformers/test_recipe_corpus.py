@@ -250,6 +250,14 @@ def test_a_quote_that_does_not_end_takes_no_rows_in(tmp_path: Path) -> None:
         rows_of(tmp_path / "rows.csv", label=None)
 
 
+@pytest.mark.parametrize(("suffix", "sign"), [(".csv", ","), (".tsv", "\t")])
+def test_a_text_may_be_a_whole_document(suffix: str, sign: str, tmp_path: Path) -> None:
+    """By itself Python's reader takes no field above 131,072 characters."""
+    document = "word " * 40_000
+    (tmp_path / f"rows{suffix}").write_text(f"a{sign}b\nwhat is it{sign}{document}\n")
+    assert rows_of(tmp_path / f"rows{suffix}", label=None).texts["b"] == [document]
+
+
 def test_a_quoted_field_may_hold_lines(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('a,b\r\n"one\ntwo",water\r\n', newline="")
     assert rows_of(tmp_path / "rows.csv", label=None).texts == {"a": ["one\ntwo"], "b": ["water"]}
