@@ -122,7 +122,8 @@ def quoted_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Ite
     A row that ends early has "" in the rest. CorpusError as of `tab_separated`.
     """
     with _named(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter, restval="")
+        # strict: else a quote that is not closed takes the rows after it
+        reader = csv.DictReader(file, delimiter=delimiter, restval="", strict=True)
         _check_header(path, reader.fieldnames or (), columns)
         row = None
         for row in reader:

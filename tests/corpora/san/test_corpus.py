@@ -86,10 +86,22 @@ def test_a_lexicon_in_a_file(data, tmp_path):
         fingerprint(data(lexicon="spacey"))
 
 
+def test_a_lexicon_is_read_by_its_lines_alone(data, tmp_path):
+    """A mark before the first letter is no part of a word, and some vocabularies have a separator as an entry."""
+    table = tmp_path / "tags.tsv"
+    table.write_text("boat\tVERB\r\n\u2028\tSYM\r\nhoofd\tNOUN\r\n", encoding="utf-8-sig", newline="")
+    given = data(lexicon=str(table))
+    found = lexicon(given.lexicon, wordnet_at=given.wordnet)
+    assert [found.resolve(word) for word in ("boat", "\u2028", "hoofd")] == ["VERB", "SYM", "NOUN"]
+
+
 def test_triplets(tmp_path):
     (tmp_path / "t.csv").write_text('sent0,sent1,hard_neg\n"a, b",c,d\ne,f,\n')
     found = read(str(tmp_path / "t.csv"))
     assert (found.texts, found.entailed, found.contradicted) == (["a, b"], ["c"], ["d"])
+    (tmp_path / "t.csv").write_text('sent0,sent1,hard_neg\na,"b,c\nd,e,f\n')  # with its row it would take the next
+    with pytest.raises(CorpusError, match="unexpected end of data"):
+        read(str(tmp_path / "t.csv"))
     (tmp_path / "t.csv").write_text("sent0,sent1\na,b\n")
     with pytest.raises(CorpusError, match="lacks the column 'hard_neg'"):
         read(str(tmp_path / "t.csv"))
