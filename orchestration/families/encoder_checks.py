@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from orchestration.study.study import Study
 
 
+LENGTHS = ("max_length", "read_length", "max_seq_length")  # settings of how many tokens of a text are read
+
+
 @contextmanager
 def of_arm(name: str) -> Iterator[None]:
     """Add the arm's name to ValueErrors within the block."""
@@ -85,15 +88,18 @@ def micro_batch_slips(most_at_once: Callable[[Any], int]) -> Callable[[Study], l
     return slips
 
 
-def length_slips(defining: Callable[[Any], Mapping[str, Any]]) -> Callable[[Study], list[str]]:
+def length_slips(
+    defining: Callable[[Any], Mapping[str, Any]], *, by_library: bool = False
+) -> Callable[[Study], list[str]]:
     """A family's `slips` for arms that ask for more tokens of a text than a backbone takes.
 
-    defining: the settings that define an arm, in which lengths are called max_length and read_length.
+    defining: the settings that define an arm, in which lengths have the names LENGTHS. by_library:
+    sentence-transformers reads the texts, which obeys an arm beyond a tokenizer's own limit.
     """
 
     def slips(study: Study) -> list[str]:
         beyond: dict[tuple[str, int, str, int], list[str]] = {}
-        for name, most in _taken(study.backbones).items():
+        for name, most in _taken(study.backbones, by_library=by_library).items():
             for arm, settings in study.arms.items():
                 for field, asked in _lengths(defining(settings), type(settings)()).items():
                     if asked > most:
@@ -107,22 +113,23 @@ def length_slips(defining: Callable[[Any], Mapping[str, Any]]) -> Callable[[Stud
     return slips
 
 
-def _taken(backbones: Sequence[str]) -> dict[str, int]:
+def _taken(backbones: Sequence[str], *, by_library: bool) -> dict[str, int]:
     """The most tokens of a text that each backbone takes, of those that are here and say so."""
     from trainers.encoders.backbones import BackboneError, resolve_backbone
-    from trainers.encoders.tokens import longest_in
+    from trainers.encoders.tokens import longest_in, positions_in
 
+    limit = positions_in if by_library else longest_in
     found: dict[str, int] = {}
     for name in backbones:
         with suppress(BackboneError):
-            if (most := longest_in(resolve_backbone(name, fetch=False))) is not None:
+            if (most := limit(resolve_backbone(name, fetch=False))) is not None:
                 found[name] = most
     return found
 
 
 def _lengths(defining: Mapping[str, Any], usual: Any) -> dict[str, int]:
     """How many tokens of a text an arm asks for, by field. usual: the default settings, which ask for nothing."""
-    asked = {name: defining.get(name) for name in ("max_length", "read_length")}
+    asked = {name: defining.get(name) for name in LENGTHS}
     return {name: value for name, value in asked.items() if value and value != getattr(usual, name)}
 
 

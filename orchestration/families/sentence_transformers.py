@@ -13,6 +13,7 @@ from corpora.sentence_transformers.corpus import RecipeCorpus, load
 from corpora.sentence_transformers.data import RecipeData
 from evaluators.tasks import held_out
 from orchestration.families.contract import Family, FirstStudy, RowsOf, Trainer
+from orchestration.families.encoder_checks import length_slips
 from orchestration.families.encoders import EncoderFamily
 from orchestration.study.names import names_accepted
 from orchestration.study.run import NO_BACKBONE
@@ -251,6 +252,7 @@ FAMILY: Family = EncoderFamily(
     checks=(check_labels, check_lora),
     backbone_checks=(check_guides,),
     first_checks=(check_world, check_names, check_workers, check_forms),
+    slips=length_slips(defining, by_library=True),
     first_study=first_study,
     space=SPACE,
     by_library=True,

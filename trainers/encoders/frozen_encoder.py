@@ -18,7 +18,7 @@ from corpora.store.errors import CorpusError
 from corpora.store.telling import Tell, unheard
 from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
-from trainers.encoders.tokens import positions_of, texts_cut
+from trainers.encoders.tokens import texts_cut, within_positions
 
 DEFINING = (".safetensors", ".json", ".txt", ".model")  # weights, configuration, vocabularies
 BATCH = 32
@@ -172,7 +172,5 @@ class SentenceEncoder:
             ).eval()
         if self.max_length is not None:
             config = getattr(model.transformers_model, "config", None)
-            bounded = getattr(config, "position_biased_input", True)  # DeBERTa v2 and v3: relative positions alone
-            positions = positions_of(config) if bounded else None
-            model.max_seq_length = min(self.max_length, positions or self.max_length)
+            model.max_seq_length = within_positions(self.max_length, config)
         return model

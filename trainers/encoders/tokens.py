@@ -181,10 +181,28 @@ def positions_of(config: Any) -> int | None:
     return positions or None
 
 
+def within_positions(asked: int, config: Any) -> int:
+    """So many tokens, or as many as a backbone that sentence-transformers runs has positions for."""
+    return min(asked, _bound_of(config) or asked)
+
+
+def positions_in(folder: Path) -> int | None:
+    """The bound of `within_positions` by a folder's configuration; None if there is none."""
+    return _bound_of(_config_in(folder))
+
+
+def _bound_of(config: Any) -> int | None:
+    bounded = getattr(config, "position_biased_input", True)  # DeBERTa v2 and v3: relative positions alone
+    return positions_of(config) if bounded else None
+
+
+def _config_in(folder: Path) -> SimpleNamespace:
+    return SimpleNamespace(**{"model_type": None, **read_json(folder / "config.json")})
+
+
 def longest_in(folder: Path) -> int | None:
     """The most tokens of a text that a folder's files let `Encoder` read; None if they do not say."""
-    config = SimpleNamespace(**{"model_type": None, **read_json(folder / "config.json")})
-    limits = positions_of(config), read_json(folder / "tokenizer_config.json").get("model_max_length")
+    limits = positions_of(_config_in(folder)), read_json(folder / "tokenizer_config.json").get("model_max_length")
     return min((int(limit) for limit in limits if limit is not None), default=None)
 
 

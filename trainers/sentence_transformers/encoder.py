@@ -15,7 +15,7 @@ from corpora.store.telling import Tell, unheard
 from trainers.encoders.gated_pooling import sentence_transformer
 from trainers.encoders.passes_told import passes_told
 from trainers.encoders.quiet import quiet
-from trainers.encoders.tokens import texts_cut
+from trainers.encoders.tokens import texts_cut, within_positions
 from trainers.engine.world import World
 from trainers.sentence_transformers.settings import Settings
 
@@ -62,12 +62,13 @@ class SentenceModel:
 
 
 def opened(settings: Settings, folder: Path, world: World) -> SentenceModel:
-    """Load the model of a folder in float32, with the settings' prompt and length."""
+    """Load the model of a folder in float32, with the settings' prompt and length; that within its positions."""
     reading: dict[str, Any] = {"use_safetensors": True, "dtype": "float32"}
     with quiet():
         model = sentence_transformer(folder, device=world.device, model_kwargs=reading, local_files_only=True)
     if settings.max_seq_length is not None:
-        model.max_seq_length = settings.max_seq_length
+        config = getattr(model.transformers_model, "config", None)
+        model.max_seq_length = within_positions(settings.max_seq_length, config)
     if settings.prompt is not None:
         model.prompts = {**model.prompts, PROMPT: settings.prompt}
         model.default_prompt_name = PROMPT

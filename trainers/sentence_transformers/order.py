@@ -21,9 +21,9 @@ from sentence_transformers.base.sampler import (
 from torch.utils.data import BatchSampler
 
 from trainers.engine.streams import number, numpy_stream, torch_stream
+from trainers.errors import TrainerError
 from trainers.sentence_transformers.settings import Settings
 
-LIBRARY = {"no_duplicates": NoDuplicatesBatchSampler, "group_by_label": GroupByLabelBatchSampler}
 MIXED = {"proportional": ProportionalBatchSampler, "round_robin": RoundRobinBatchSampler}
 SEEDS = 2**31  # leaves room for the epoch that the library adds
 
@@ -41,6 +41,26 @@ class Shuffled(DefaultBatchSampler):
             batch = order[start : start + self.batch_size]
             if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
+
+
+class Distinct(NoDuplicatesBatchSampler):
+    """No text twice in a batch. The library only warns of an epoch with fewer batches than it is long, and the
+    training would end early; this raises TrainerError."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        given = 0
+        for batch in super().__iter__():
+            given += 1
+            yield batch
+        if given < len(self):
+            raise TrainerError(
+                f"batch_sampler = no_duplicates: the rows fill {given} of an epoch's {len(self)} batches of"
+                f" {self.batch_size} without a text twice\n"
+                "  accepted: a smaller per_device_train_batch_size, or dataloader_drop_last: false"
+            )
+
+
+LIBRARY = {"no_duplicates": Distinct, "group_by_label": GroupByLabelBatchSampler}
 
 
 class Weighted(MultiDatasetDefaultBatchSampler):
@@ -77,11 +97,11 @@ def _without_end(sampler: Any, epoch: int) -> Iterator[list[int]]:
 
 
 def of_rows(settings: Settings, rows: Any, name: str, seed: int) -> BatchSampler:
-    """The batches of one data set. rows: a `datasets.Dataset`."""
+    """The batches of one data set. rows: a `datasets.Dataset`. TrainerError if they give none."""
     size, drop = settings.per_device_train_batch_size, settings.dataloader_drop_last
     if settings.batch_sampler == "batch_sampler":
         return Shuffled(len(rows), size, drop, seed, name)
-    return LIBRARY[settings.batch_sampler](
+    sampler: BatchSampler = LIBRARY[settings.batch_sampler](
         rows,
         batch_size=size,
         drop_last=drop,
@@ -89,6 +109,12 @@ def of_rows(settings: Settings, rows: Any, name: str, seed: int) -> BatchSampler
         generator=torch_stream(seed, "data", name),
         seed=number(seed, "data", name) % SEEDS,
     )
+    if not len(sampler):
+        raise TrainerError(
+            f"batch_sampler = {settings.batch_sampler}: {name} has no batch of {size} rows\n"
+            "  accepted: a smaller per_device_train_batch_size, or dataloader_drop_last: false"
+        )
+    return sampler
 
 
 def of_several(

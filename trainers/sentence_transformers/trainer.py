@@ -25,6 +25,7 @@ from trainers.engine.loop import Diverged
 from trainers.engine.meter import counting
 from trainers.engine.streams import number, seed_global
 from trainers.engine.world import Progress, World
+from trainers.errors import TrainerError
 from trainers.sentence_transformers import order
 from trainers.sentence_transformers.settings import Settings
 
@@ -83,6 +84,14 @@ class Steps(TrainerCallback):
         self.stopped = self.world.stopping()
         control.should_save = self.world.scratch is not None and bool(due or self.stopped)
         control.should_training_stop = control.should_training_stop or self.stopped
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Raise TrainerError for a training that ended early: the library stops where its rows do."""
+        if state.global_step < state.max_steps and not self.stopped:
+            raise TrainerError(
+                f"the rows gave batches for {state.global_step} of {state.max_steps} steps\n"
+                "  accepted: a smaller per_device_train_batch_size, or dataloader_drop_last: false"
+            )
 
     def _mean_of_workers(self, loss: float) -> float:
         """The mean of a loss over all workers."""

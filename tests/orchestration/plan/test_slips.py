@@ -11,11 +11,13 @@ import pytest
 
 from orchestration.families.defsent import FAMILY
 from orchestration.families.encoder_checks import length_slips
+from orchestration.families.registry import family
 from orchestration.plan.slips import slips
 from orchestration.reading.read_study import read_study
 from tests.tiny import tiny_backbone
 from trainers.cale import settings as cale
 from trainers.defsent.settings import Settings
+from trainers.sentence_transformers import settings as recipes
 
 STUDY = """\
 question: Is this meant?
@@ -115,6 +117,16 @@ def test_a_length_that_every_arm_has_by_default_is_not_told(
     study.arms["C"] = Settings(max_length=600)
     (line,) = FAMILY.slips(study)
     assert line.startswith("C: max_length = 600 reads 128 tokens")
+
+
+def test_a_length_beyond_positions_is_told_of_recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their library reads beyond the limit of a tokenizer, and never beyond positions."""
+    monkeypatch.setenv("SEMRAY_BACKBONES", str(tmp_path))
+    file = tiny_backbone(tmp_path / "small") / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "model_max_length": 32}))
+    arms = {str(length): recipes.Settings(max_seq_length=length) for length in (100, 128, 300)}
+    (line,) = family("sentence_transformers").slips(SimpleNamespace(backbones=["small"], arms=arms))
+    assert line.startswith("300: max_seq_length = 300 reads 128 tokens of a text, all that small takes")
 
 
 def test_a_length_of_an_arm_that_reads_none_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

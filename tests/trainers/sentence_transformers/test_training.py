@@ -21,6 +21,7 @@ from semray.testing import WORDS
 from tests.tiny import tiny_backbone
 from trainers.engine.loop import Diverged
 from trainers.engine.world import Progress, Stopped, World
+from trainers.errors import TrainerError
 from trainers.sentence_transformers.losses import LOSSES, inner, spec_of
 from trainers.sentence_transformers.settings import LoraSettings, Settings
 from trainers.sentence_transformers.training import _workers_as_in, fit, read
@@ -428,6 +429,47 @@ def test_the_library_s_own_samplers(sampler: str, backbone: Path) -> None:
     assert [point.loss for point in one] != [point.loss for point in other]
 
 
+FEW = {"a": ["the cat", "a dog"] * 6, "b": [f"bird {row}" for row in range(12)]}
+
+
+@pytest.mark.parametrize("mixture", [{}, {"weights": {"few": 9, "rest": 1}}], ids=["alone", "weighted"])
+@pytest.mark.parametrize(
+    ("few", "given", "said"),
+    [
+        (Columns(FEW, None), {"batch_sampler": "no_duplicates"}, "the rows fill 0 of an epoch's 3 batches of 4"),
+        (
+            Columns(FEW, [0.0, 0.0, 1.0, 1.0, *range(2, 10)]),
+            {
+                "batch_sampler": "group_by_label",
+                "loss": {"name": "SoftmaxLoss", "num_labels": 10},
+                "per_device_train_batch_size": 6,
+            },
+            "few has no batch of 6 rows",
+        ),
+    ],
+    ids=["duplicates", "labels"],
+)
+def test_rows_that_fill_no_batch_train_nothing_that_counts(
+    few: Columns, given: dict[str, Any], said: str, mixture: dict[str, Any], backbone: Path
+) -> None:
+    """The library would end such a training after no step, with a warning; the mixture would wait for ever."""
+    rest = columns(2, "none" if few.labels is None else "class")
+    found = corpus(backbone, few=few, **({"rest": rest} if mixture else {}))
+    if mixture:
+        mixture = {"multi_dataset_batch_sampler": "weighted"} | mixture
+    with pytest.raises(TrainerError, match=rf"{said}[^\n]*\n  accepted: a smaller per_device_train_batch_size"):
+        trained(backbone, found, dataloader_drop_last=True, max_steps=9, **given, **mixture)
+
+
+def test_a_training_that_ends_early_is_none(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where two workers share an epoch of one batch, of which neither gets its own."""
+    from trainers.sentence_transformers.order import Shuffled
+
+    monkeypatch.setattr(Shuffled, "__iter__", lambda self: iter([[0, 1, 2, 3]]))
+    with pytest.raises(TrainerError, match="the rows gave batches for 2 of 6 steps"):
+        trained(backbone, corpus(backbone, rows=columns(2)), max_steps=6)
+
+
 def test_batches_are_what_their_sampler_says() -> None:
     """No text twice in a batch, or two rows and more of every label; of all rows alike, in an order of each seed."""
     from datasets import Dataset
@@ -606,6 +648,15 @@ def test_an_encoder_reads_as_the_library_does(backbone: Path, tmp_path: Path) ->
     assert not np.allclose(
         kept.encode(texts), read(Settings(prompt=""), tmp_path, World()).encode(texts), atol=1e-3
     )
+
+
+def test_no_more_is_read_than_an_encoder_has_positions_for(backbone: Path) -> None:
+    """128 of them; a longer text would end the training, or only its evaluation, in torch's words."""
+    long = Columns({"a": ["the cat " * 100] * 4, "b": ["a bird", "a dog", "the sea", "the old cup"]}, None)
+    more, all_there_are = (trained(backbone, corpus(backbone, rows=long), max_seq_length=n)[0] for n in (500, 128))
+    text = ["the old dog runs " * 100]
+    assert (more.encode(text) == all_there_are.encode(text)).all()
+    assert more.truncated == 1
 
 
 def test_in_bf16_as_the_world_says(backbone: Path, plain: np.ndarray) -> None:
