@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LAYOUT = 3  # raised when the same content gives another entry
 LONGEST = 500  # characters of a parameter; spec.json has longer ones
+LONGEST_KEY = 240  # of the name of a metric or a parameter: MLflow takes 250, and `seconds/` may stand before it
 LONGEST_NOTE = 7400  # MLflow cuts a tag at 8000; this leaves room for pictures
 CURVE_POINTS = 100  # of each curve; the ledger has all of them
 VERDICT_TAGS = ("claim", "treatment", "control", "backbone", "metric", "expect", "margin", "verdict", "words",
@@ -174,7 +175,15 @@ def _steps(findings: Findings) -> dict[int, int]:
 
 def metric_name(name: str) -> str:
     """A metric's name in the characters MLflow allows: t2d/recall@10 is t2d/recall_at_10."""
-    return re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_"))
+    return _key(name.replace("@", "_at_"))
+
+
+def _key(name: str) -> str:
+    """The name in the characters and the length that MLflow allows; a digest keeps long ones apart."""
+    plain = re.sub(r"[^\w\-. :/]", "_", name)
+    if len(plain) <= LONGEST_KEY:
+        return plain
+    return f"{plain[: LONGEST_KEY - 9]}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
 
 
 def claimed_metrics(findings: Findings) -> list[str]:
@@ -238,7 +247,7 @@ def _dataset(record: Record) -> dict[str, str]:
 
 
 def _params(settings: Mapping[str, Any]) -> dict[str, str]:
-    texts = {re.sub(r"[^\w\-. :/]", "_", name): str(value) for name, value in settings.items()}
+    texts = {_key(name): str(value) for name, value in settings.items()}
     return {name: text if len(text) <= LONGEST else "long, see spec.json" for name, text in texts.items()}
 
 

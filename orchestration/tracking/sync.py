@@ -20,6 +20,7 @@ from corpora.store.cache import cache_folder
 from orchestration.report.markup import marked_down
 from orchestration.study.names import cut
 from orchestration.tracking import pages
+from orchestration.tracking.artifacts import artifacts_beside, follow
 from orchestration.tracking.entries import (
     COMPARISONS,
     STUDY_KEY,
@@ -199,7 +200,7 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
     if found is None:
         place = None
         if (database := database_of(uri)) is not None:
-            place = (database.parent / "mlartifacts" / tree.experiment).as_uri()
+            place = artifacts_beside(database, tree.experiment)
         made = client.create_experiment(tree.experiment, artifact_location=place)
         table = f"\n\n[Verdicts and claimed metrics]({pages.experiment(made)})" if tree.view else ""
         client.set_experiment_tag(made, NOTE, marked_down(tree.note) + table)
@@ -208,6 +209,7 @@ def _experiment(client: MlflowClient, tree: Tree, uri: str) -> str:
         raise MlflowException(
             f"the experiment {tree.experiment} was deleted there; restore it or delete it for good"
         )
+    follow(uri, found)
     return found.experiment_id
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from orchestration.study.errors import StudyError
 from orchestration.study.names import typed
 from orchestration.tracking import pages
+from orchestration.tracking.artifacts import follow
 from orchestration.tracking.reaching import mlflow_settled, outside_errors, reason, refuse_unwritable, shown
 
 LOOPBACK = "127.0.0.1"
@@ -33,6 +34,8 @@ def experiment_page(uri: str, study: str, base: str) -> str:
             from mlflow import MlflowClient
 
             found = MlflowClient(tracking_uri=uri).get_experiment_by_name(study)
+        if found is not None:
+            follow(uri, found)
     except outside_errors() as error:
         raise StudyError(
             f"mlflow {shown(uri)}: {reason(error, uri)}\n  accepted: a server that answers, or a database"

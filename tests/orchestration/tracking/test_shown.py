@@ -21,7 +21,7 @@ from scipy import stats
 from orchestration.ledger.ledger import Ledger
 from orchestration.study.errors import StudyError
 from orchestration.tracking import entries
-from orchestration.tracking.entries import Entry, Planned, metric_name, planned, planned_study
+from orchestration.tracking.entries import Entry, Planned, _params, metric_name, planned, planned_study
 from orchestration.tracking.model import model_files
 from orchestration.tracking.sync import SyncReport, Tree, mirror, sync
 from orchestration.tracking.ui import experiment_page
@@ -343,6 +343,19 @@ def test_odd_names_are_tracked_as_they_are(uri: str, tmp_path: Path) -> None:
     row = replace(findings.runs[0], status="failed", problem="KeyError: '__init__' of <b>")
     (failed, *_) = planned(replace(findings, runs=(row,)), ledger)
     assert _read(failed.build().note) == [row.problem]
+
+
+def test_names_of_any_length_are_tracked() -> None:
+    """MLflow refuses those of more than 250 letters, and with one of them the whole sync."""
+    from mlflow.utils.validation import _validate_metric, _validate_param
+
+    names = [f"scores/{'a' * 200}/{'b' * 200}@{last}" for last in (1, 10)]
+    tracked = [metric_name(name) for name in names]
+    assert len({*tracked}) == 2
+    for name in tracked:
+        _validate_metric(f"seconds/{name}", 1.0, 0, 0)
+    (parameter,) = _params({"lr" * 150: 1})
+    _validate_param(parameter, "1")
 
 
 def _read(note: str) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from orchestration.ledger.ledger import Ledger
 from orchestration.tracking import write
+from orchestration.tracking.artifacts import came_along
 from orchestration.tracking.entries import Entry, Planned
 from orchestration.tracking.sync import Tree, mirror, sync
 from orchestration.verdicts.findings import Findings
@@ -97,6 +98,41 @@ def test_what_is_lost_for_good_is_written_again_when_asked_for(small: tuple[Ledg
     assert (done.problem, done.new, done.updated) == ("", 1, 1)
     assert sorted(artifacts.iterdir()) == files
     assert points(uri) == before
+
+
+def test_a_copied_folder_keeps_its_own_artifacts(small: tuple[Ledger, Findings], uri: str, tmp_path: Path) -> None:
+    """MLflow keeps whole paths: a sync of the copy wrote over the original's report."""
+    from mlflow.tracking._tracking_service.utils import _artifact_repos_cache
+
+    ledger, findings = small
+    sync(findings, ledger, uri)
+    original = Path(uri.removeprefix("sqlite:///")).parent
+    copied = shutil.copytree(original, tmp_path / "a copy #1")
+    there = f"sqlite:///{copied}/mlflow.db"
+    before = {file: file.stat().st_mtime_ns for file in original.rglob("*")}
+    _artifact_repos_cache.clear()  # a command is a process of its own
+    assert sync(replace(findings, findings=()), ledger, there).updated == 1
+    assert {file: file.stat().st_mtime_ns for file in original.rglob("*")} == before
+    beside = (copied / "mlartifacts" / STUDY).as_uri()
+    assert client(there).get_experiment_by_name(STUDY).artifact_location == beside
+    assert all(run.info.artifact_uri == f"{beside}/{run.info.run_id}/artifacts" for run in search(there))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [(True, False, False), (True, True, True), (False, True, True), (False, False, True)],
+)
+def test_artifacts_are_looked_for_where_they_are(tmp_path: Path, old: bool, new: bool, expected: bool) -> None:
+    """Where none are left, new ones lie beside the database: the folder that was left is not made anew."""
+    for folder, there in (("old", old), ("new", new)):
+        (tmp_path / folder / ("mlartifacts/a study" if there else "")).mkdir(parents=True)
+    before = (tmp_path / "old/mlartifacts/a study").as_uri()
+    assert came_along("a study", before, tmp_path / "new/mlflow.db") == expected
+    assert not came_along("a study", before, tmp_path / "old/mlflow.db")
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    assert came_along("a study", before, tmp_path / "link/mlflow.db") == (not old)
+    for chosen in ("s3://bucket/mlartifacts/a%20study", (tmp_path / "elsewhere/a study").as_uri()):
+        assert not came_along("a study", chosen, tmp_path / "new/mlflow.db")
 
 
 @pytest.mark.parametrize("after", [0, 6, 11])
