@@ -293,7 +293,7 @@ def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str,
     shared = {}
     for name in names:
         values = [settings.get(name) for settings in arms.values()]
-        if all(value == values[0] for value in values):
+        if all(repr(value) == repr(values[0]) for value in values):  # 1 is another word of a command than true
             shared[name] = values[0]
     return [name for name in names if name not in shared], shared
 

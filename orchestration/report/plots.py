@@ -20,6 +20,7 @@ from orchestration.report.drawing import (
     INK,
     LINES,
     MARKS,
+    PANEL,
     PAPER,
     ROW,
     Picture,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from orchestration.verdicts.findings import Distribution, Finding, Findings, RunRow
 
 CURVES_SHOWN = 200  # runs that get a curve each; more would add megabytes to the page
+TITLE = 60  # characters of a metric that fit above the forest
+DRAWN = 1e100  # the largest loss that is drawn, in size: of a run that diverged, whose squares are no number
 
 
 @lru_cache(maxsize=2)  # one drawing for files, page and tracking server
@@ -88,8 +91,9 @@ def _forest_panel(axes: Axes, metric: str, group: Sequence[Finding], several: bo
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.06)
     axes.locator_params(axis="x", nbins=4)  # long names leave a narrow panel
+    title = short_name(metric, TITLE)
     axes.set_title(
-        metric if group[0].larger_is_better else f"{metric} (smaller is better: sign turned)", weight="bold"
+        title if group[0].larger_is_better else f"{title} (smaller is better: sign turned)", weight="bold"
     )
 
 
@@ -151,7 +155,7 @@ def pairs(finding: Finding) -> Figure:
             _slope(left, pair)
         left.set_xlim(-0.25, 1.25)
         left.set_xticks([0, 1], [short_name(verdict.control), short_name(verdict.treatment)])
-        left.set_title(verdict.metric)
+        left.set_title(short_name(verdict.metric, PANEL))
         _deltas(right, verdict, complete)
     return figure
 
@@ -213,17 +217,23 @@ def _curve_panel(axes: Axes, rows: Sequence[RunRow], *, each: bool) -> None:
     shared = {tuple(step for step, _ in row.curve) for row in rows}
     with_mean = len(rows) > 1 and len(shared) == 1
     for row in rows if each or not with_mean else ():
-        steps, losses = zip(*row.curve, strict=True)
+        steps, losses = _line(row)
         width, alpha = (0.6, 0.25) if with_mean else (0.9, 0.8)
         (line,) = axes.plot(steps, losses, color=COLOURS["equivalent"], lw=width, alpha=alpha)
         line.set_url(f"#run-{row.id}")
     if with_mean:
-        losses_of = np.array([[loss for _, loss in row.curve] for row in rows])  # (seeds, steps)
+        losses_of = np.stack([_line(row)[1] for row in rows])  # (seeds, steps)
         means, spread = losses_of.mean(0), losses_of.std(0, ddof=1)
         (steps,) = shared
         axes.fill_between(steps, means - spread, means + spread, color=COLOURS["equivalent"], alpha=0.2, lw=0)
         axes.plot(steps, means, color=INK, lw=1.2)
     axes.margins(x=0.02)
+
+
+def _line(row: RunRow) -> tuple[Sequence[int], np.ndarray]:
+    """The steps of a run and its losses, (steps,); nan, where a line breaks off, for those that are too large."""
+    steps, losses = zip(*row.curve, strict=True)
+    return steps, np.where(np.abs(losses) <= DRAWN, losses, np.nan)
 
 
 def distributions(findings: Findings) -> Figure:

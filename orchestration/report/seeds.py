@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from orchestration.report.drawing import short_name
+from orchestration.report.drawing import PANEL, short_name
 from orchestration.report.tables import complete_pairs, known
 from orchestration.study.names import printable
 
@@ -86,7 +86,7 @@ def _slopes(finding: Finding, complete: Sequence[Mapping[str, float]]) -> Iterat
     margin = (LEFT[1] - LEFT[0]) / 6
     left, right = LEFT[0] + margin, LEFT[1] - margin
     names = [(left, short_name(verdict.control)), (right, short_name(verdict.treatment))]
-    yield from _frame(LEFT, scale, names, verdict.metric)
+    yield from _frame(LEFT, scale, names, short_name(verdict.metric, PANEL))
     for wins in (True, False):
         chosen = [pair for pair in complete if (pair["delta"] > 0) == wins]
         word, dash = ("better", "") if wins else ("worse", ";stroke-dasharray:4 2")

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
 from orchestration.report import arm_plots, plots
-from orchestration.report.drawing import COLOURS, MARKS, PAPER, svg, svg_file
+from orchestration.report.drawing import COLOURS, MARKS, PAPER, laid_out, svg, svg_file
 from orchestration.verdicts.findings import Distribution, Findings
 from tests.finished_study import RECALL, SPREAD, STRESS
 
@@ -102,6 +102,18 @@ def test_curves_are_the_mean_of_the_seeds_with_their_spread(findings: Findings) 
     edges = band(axes)
     assert [low for low, _ in edges.values()] == pytest.approx([m - s for m, s in zip(mean[1], sd, strict=True)])
     assert [high for _, high in edges.values()] == pytest.approx([m + s for m, s in zip(mean[1], sd, strict=True)])
+
+
+def test_the_line_of_a_run_that_diverged_breaks_off(findings: Findings) -> None:
+    """A script may print any loss. Squares of the largest are no number, and matplotlib has no ticks for them."""
+    runs = [row for row in findings.runs if row.arm == "B1"]
+    steep = [(0, 1.0), (1, 1e308), (2, -1e308), (3, 1e30), (4, 2.0)]
+    drawn = plots.curves(replace(findings, runs=tuple(replace(row, curve=tuple(steep)) for row in runs)))
+    laid_out(drawn)
+    (axes,) = panels(drawn).values()
+    *_, mean = map(places, axes.lines)
+    assert mean[0] == [0, 1, 2, 3, 4]
+    assert mean[1] == pytest.approx([1.0, math.nan, math.nan, 1e30, 2.0], nan_ok=True)
 
 
 def test_of_many_runs_only_means_are_drawn(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> None:

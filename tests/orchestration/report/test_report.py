@@ -457,6 +457,14 @@ def test_the_page_parts_settings_that_differ_from_those_that_all_share(findings:
     assert told == [("train", "True"), ("readout", "mean"), ("steps", "60")]
 
 
+def test_the_page_takes_1_and_true_for_two_settings_and_tells_what_data_map_to(findings: Findings) -> None:
+    arms = {"B1": {"flag": True, "lr": 1}, "B2": {"flag": 1, "lr": 1}}
+    page = html(replace(findings, arms=arms, data={"metrics": {"loss": "lower"}, "watch": ["a", "b"]}), {})
+    head, *rows = rows_of(page, "settings")
+    assert [head, *rows] == [["arm", "flag"], ["B1", "True"], ["B2", "1"]]
+    assert "<dt>metrics</dt><dd>{&#39;loss&#39;: &#39;lower&#39;}</dd><dt>watch</dt><dd>a, b</dd>" in page
+
+
 def test_items_are_read_by_their_texts(findings: Findings) -> None:
     """Where they are known; and an item's name still stands beside its text."""
     first = findings.findings[0]
