@@ -40,9 +40,11 @@ def export(options: Namespace) -> int:
             f"run {run_id} has no model in {ledger.url}: it left none, or `semray prune` gave it back"
         )
     record = ledger.training(run_id)
+    recipes = family(record.run.family)
     with written_to(target), _draft_for(target) as draft:
-        shutil.copytree(model, draft, dirs_exist_ok=True)
-        (draft / "README.md").write_text(_card(options, ledger, record, draft), encoding="utf-8")
+        _copy(model, draft)
+        card = _card(options, ledger, record, recipes.opened_by(draft))
+        (draft / "README.md").write_text(card, encoding="utf-8")
     print(
         json.dumps({"run": run_id, "path": str(target)})
         if options.json
@@ -59,6 +61,16 @@ def _draft_for(folder: Path) -> Iterator[Path]:
         yield Path(draft)
         for written in Path(draft).iterdir():
             written.rename(folder / written.name)
+
+
+def _copy(model: Path, draft: Path) -> None:
+    """Copy the files, and not who may write them: nobody may where a ledger is put away."""
+    for file in sorted(model.rglob("*")):
+        place = draft / file.relative_to(model)
+        if file.is_dir():
+            place.mkdir()
+        else:
+            shutil.copyfile(file, place)
 
 
 def _requested_run(options: Namespace, ledger: Ledger) -> str:
@@ -91,8 +103,7 @@ def _requested_run(options: Namespace, ledger: Ledger) -> str:
     raise StudyError(f"{wanted}: no such run in {ledger.url}\n  accepted: {known}")
 
 
-def _card(options: Namespace, ledger: Ledger, record: Record, folder: Path) -> str:
-    opened_by = family(record.run.family).opened_by(folder)
+def _card(options: Namespace, ledger: Ledger, record: Record, opened_by: str) -> str:
     if options.study is None:
         entries = sorted(entry for entry in ledger.entries() if run_of(entry) == record.id)
         found = ledger.record_of([record.id, *(entry for entry in entries if entry != record.id)])

@@ -53,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 
 def family(name: str) -> Family:
-    """The family of that name. Raises KeyError if there is none, StudyError if it cannot be used."""
+    """The family of that name. StudyError if there is none here, or it cannot be used."""
     if home := (FAMILIES | WRITTEN).get(name):
         if others := _installed().get(name):
             raise StudyError(
@@ -87,7 +87,11 @@ def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def _point(name: str) -> EntryPoint:
-    offered = _installed()[name]
+    offered = _installed().get(name, ())
+    if not offered:  # such as that of a run in a ledger which another machine filled
+        raise StudyError(
+            f"family = {name}: no package here brings it\n  accepted: the package that does, installed"
+        )
     if len(offered) > 1:
         raise StudyError(
             f"family = {name}: {' and '.join(map(package_of, offered))} both bring one of that name"

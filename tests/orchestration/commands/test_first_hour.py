@@ -25,6 +25,7 @@ from orchestration.commands.cli import MODULES, main
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.run_study import next_steps
 from orchestration.commands.words import OF_FAMILIES, add_all
+from orchestration.families.registry import FAMILIES
 from orchestration.ledger.ledger import Ledger
 from orchestration.ledger.storage import LocalStorage
 from orchestration.plan.held import planned
@@ -511,6 +512,27 @@ def test_export_by_arm_and_seed_with_a_card(ask: Ask, tmp_path: Path) -> None:
     ):
         code, _, err = ask("export", asked[0], str(tmp_path / "b2"), "--seed", asked[1])
         assert (code, f"accepted: {accepted}" in err) == (2, True), err
+
+
+def test_a_model_of_a_ledger_that_was_put_away_is_exported_to_be_written(ask: Ask, tmp_path: Path) -> None:
+    """A copy of its modes made a draft into which no card could be put."""
+    ledger = shutil.copytree("ledger", tmp_path / "ledger")
+    for model in ledger.glob("*/model"):
+        for place in (*model.rglob("*"), model):
+            place.chmod(0o555 if place.is_dir() else 0o444)
+    words = ("export", "B1", str(tmp_path / "b1"), "--seed", "3", "--study", "first", "--ledger", str(ledger))
+    assert ask(*words)[0] == 0
+    assert all(place.stat().st_mode & stat.S_IWUSR for place in (tmp_path / "b1").rglob("*"))
+
+
+def test_the_model_of_a_family_that_is_not_installed_is_refused_in_words(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(path.parent.name for path in Path("ledger").glob("*/model"))
+    monkeypatch.delitem(FAMILIES, "concept")
+    code, _, err = ask("export", run, str(tmp_path / "b1"))
+    assert (code, "family = concept: no package here brings it" in err) == (2, True), err
+    assert not (tmp_path / "b1").exists()
 
 
 @pytest.mark.parametrize("there", [False, True])
