@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from corpora.command.data import NAME, Reading
+from corpora.command.data import NAME, NAMES, Reading
 from corpora.command.scores import OPTIONAL, MetricRows, add, cell_text, check, rows_of, wrong
 from corpora.store.errors import CorpusError
 
@@ -54,7 +54,7 @@ def read_table(path: Path) -> Table:
     for run, columns in runs.items():
         for metric, column in columns.items():
             if not NAME.fullmatch(metric):
-                raise wrong(path, f"metric = {metric!r}", "letters, digits and @_.+-, or several joined by /")
+                raise wrong(path, f"metric = {metric!r}", NAMES)
             check(path, f"{run.label}: {metric}", column)
     if mixed := {run.arm for run in runs if run.seed is None} & {run.arm for run in runs if run.seed is not None}:
         raise wrong(

@@ -26,6 +26,12 @@ def test_rows_by_arm_and_seed(tmp_path: Path) -> None:
     }
 
 
+def test_a_metric_has_parts_that_a_ledger_takes(tmp_path: Path) -> None:
+    read_table(written(tmp_path, CSV.replace("acc", f"{'a' * 200}/{'b' * 200}")))
+    with pytest.raises(CorpusError, match=r"metric = 'a{201}'\n  accepted: .*each of at most 200 characters"):
+        read_table(written(tmp_path, CSV.replace("acc", "a" * 201)))
+
+
 def test_lines_of_json_say_the_same(tmp_path: Path) -> None:
     import csv
     import json
@@ -116,7 +122,7 @@ def test_the_direction_of_a_metric_is_what_any_of_its_rows_says(tmp_path: Path) 
             "row 2: seed = 4294967296\n  accepted: a whole number up to 4294967295, or nothing",
         ),
         (f"arm,seed,metric,score\nA,{'9' * 5000},a,1\n", "row 1: seed = 9+\n  accepted: a whole number up to"),
-        ("arm,seed,metric,score\nA,0,my metric,1\n", "metric = 'my metric'\n  accepted: letters, digits"),
+        ("arm,seed,metric,score\nA,0,my metric,1\n", "metric = 'my metric'\n  accepted: names of letters, digits"),
         ("arm,backbone,seed,metric,score\nA,x,0,a,1\nA,,1,a,2\n", "a backbone in some rows and not in others"),
     ],
 )

@@ -252,6 +252,7 @@ def test_a_claim_stays_declared_where_another_metric_is_read_later_and_not_where
         ("timeout: 60", "timeout: 0", r"train\.timeout = 0\n  accepted: a number above 0"),
         ("watch: [train.py]", "watch: []", r"run: train\.py is a file, and data\.watch does not hold it\n  accepted: watch: \[train\.py\]"),
         ("watch: [train.py]", "watch: [trian.py]", r"data\.watch: trian\.py: no such file"),
+        ("accuracy: higher", f"accuracy: higher, {'m' * 201}: higher", r"data\.metrics(.|\n)*each of at most 200 characters"),
         ("accuracy: higher", "accuracy: more", r"data\.metrics(.|\n)*higher or lower"),
         ("metrics: {accuracy: higher, loss: lower}", "metrics: {acc: higher}", r"compare\[H1\]\.metric = 'scores/accuracy'\n  accepted: scores/acc"),
         ("evaluate: [scores]", "evaluate: [score]", "did you mean scores"),
