@@ -89,7 +89,7 @@ class PredictionHead(nn.Module):
 def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
     """The masked-LM head in this folder, with the encoder's word embeddings as decoder.
 
-    Raises ValueError if the architecture's head is not known or the folder has none.
+    Raises ValueError if the architecture's head is not known, or the folder has none, or one that was not tied.
     """
     layout = layout_of(encoder.backbone.config, folder)
     model, missing = load_masked_lm(folder)
@@ -97,7 +97,11 @@ def pretrained_head(encoder: Encoder, folder: Path) -> PredictionHead:
         raise ValueError(missing_head(folder))
     embeddings = embeddings_of(encoder)
     decoder = model.get_output_embeddings().weight.to(embeddings.device)
-    assert torch.equal(decoder, embeddings), "the decoder is not the word embeddings"
+    if not torch.equal(decoder, embeddings):
+        raise ValueError(
+            f"train.head_source = 'pretrained', and the head of {folder} has other vectors of words than its"
+            " embeddings\n  accepted: a head that shares them, or head_source mlm_fit, tied_only or random"
+        )
     transform = Transform(encoder.width, encoder.backbone.config.layer_norm_eps)
     transform.dense.load_state_dict(model.get_submodule(layout.dense).state_dict())
     transform.norm.load_state_dict(model.get_submodule(layout.norm).state_dict())

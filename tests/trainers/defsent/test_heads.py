@@ -141,6 +141,21 @@ def test_a_head_is_seen_without_loading_it(folder: Path):
     assert heads.has_head(folder, heads.layout_of(Encoder.load(folder).backbone.config, folder))
 
 
+def test_a_head_with_vectors_of_its_own_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Which a masked LM has whose configuration unties them."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    model = AutoModelForMaskedLM.from_pretrained(folder, tie_word_embeddings=False)
+    head = model.get_output_embeddings()
+    head.weight = torch.nn.Parameter(head.weight.detach() + 0.1)
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    with pytest.raises(
+        ValueError, match="has other vectors of words than its embeddings\n  accepted: a head that"
+    ):
+        model_of(tmp_path)
+
+
 def test_an_unknown_architecture_is_refused_not_guessed(bare: Path):
     config = Encoder.load(bare).backbone.config
     config.model_type = "mpnet"
