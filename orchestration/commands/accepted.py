@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -101,12 +102,15 @@ def a_path(text: str) -> str:
 
 
 def a_place(text: str) -> str:
-    """The place of a ledger. Refused: `memory:`, which no other process can see, and a URL that names nothing."""
+    """The place of a ledger, with `~` expanded, which no shell does in `--ledger=~/ledger` or a file of variables.
+
+    Refused: `memory:`, which no other process can see, and a URL that names nothing.
+    """
     if not text.strip() or text.startswith("memory:") or re.fullmatch(r"\w+://+", text):
         raise refused(text, A_PLACE)
     if slip := re.fullmatch(r"(s3|gs|gcs|az|abfs|abfss|file):/?([^/].*)", text):
         raise refused(text, f"{slip[1]}://{slip[2]}, or a folder")
-    return text
+    return os.path.expanduser(text)
 
 
 def _read(kind: Callable[[str], T], text: str, accepted: str) -> T:

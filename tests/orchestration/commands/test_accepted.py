@@ -47,6 +47,16 @@ def test_a_value_that_is_not_accepted(words: str, said: str, capsys: pytest.Capt
     assert (ended.value.code, told.count("accepted: "), "usage" in told) == (2, 1, False)
 
 
+@pytest.mark.parametrize("words", [["doctor", "--ledger=~/here"], ["doctor"]])
+def test_a_ledger_at_home_is_found_where_no_shell_expands_its_place(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint to another ledger, and `doctor` with its free space and MLflow, looked in a folder called `~`."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("SEMRAY_LEDGER", "~/here")
+    assert parser().parse_args(words).ledger == "/home/ada/here"
+
+
 def test_an_option_of_no_word_is_refused_with_the_usage_of_its_word(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["confirm", "first", "--seed", "3"])
