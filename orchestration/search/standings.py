@@ -129,9 +129,13 @@ class Standings:
         if step in mine:
             return None
         mine[step] = score
-        curves = {point: [sign * value for value in looks.values()] for point, looks in runs.items()}
-        curve = curves.pop(number)
-        if stopping.goes_on(rule, curve, list(curves.values())):
+        curve = [sign * value for value in mine.values()]
+        others = [  # a finished run that another search had may have been looked at after other steps
+            [sign * looks[at] for at in mine]
+            for looks in runs.values()
+            if looks is not mine and mine.keys() <= looks.keys()
+        ]
+        if stopping.goes_on(rule, curve, others):
             return None
         return self._stop(run.id, number, seed, mine)
 
@@ -187,7 +191,7 @@ class Standings:
         return _Scored(self.ledger.record(run), self._curve(run))
 
     def _curve(self, run: Run) -> list[tuple[int, float]]:
-        """A finished run's development scores: (step, score); empty without early stopping."""
+        """A finished run's development scores: (step, score), where there is one; empty without early stopping."""
         if not run.look_at:
             return []
         figures = self.selection.study.figures_of(self.selection.objectives[0].metric)
@@ -195,7 +199,8 @@ class Standings:
         for row in self.ledger.curve(run).to_pylist():
             if row["name"] in figures and row["step"] in run.look_at:
                 looks.setdefault(row["step"], {})[row["name"]] = row["value"]
-        return [(step, mean_of(seen, figures)) for step, seen in looks.items()]
+        scores = [(step, mean_of(seen, figures)) for step, seen in looks.items()]
+        return [(step, score) for step, score in scores if not math.isnan(score)]
 
     def _worst(self, objective: int) -> float:
         """The worst score of any run so far, as the sampler's value of a failed point; nan before the first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -143,6 +144,36 @@ def test_looks_of_another_search_at_the_same_run_do_not_count(chosen: Selection,
         assert isinstance(board.order(number, 0), dict)
     trained(board, ledger, {2: 0.16})
     assert not board.trials[2].stopped
+
+
+def test_looks_are_compared_at_the_same_steps(tmp_path: Path, ledger: Ledger) -> None:
+    """Two runs of another search were looked at after step 2 alone: no run is held against that after step 1."""
+    early = replace(EARLY, at=(1, 2))
+    board = board_of(selection(tmp_path, stop_early=early, race=0.0), ledger, 5)
+    for number in (0, 1):
+        finished(ledger, board.run(number, 0), 0.3)
+        assert isinstance(board.order(number, 0), dict)
+    for number, first in ((2, 0.1), (3, 0.2), (4, 0.05)):
+        run = board.order(number, 0)
+        assert isinstance(run, Run)
+        assert (board.looked(run, number, 1, first) is None) == (number < 4)
+
+
+@pytest.mark.parametrize("rule", ["median", "asha"])
+def test_a_look_without_a_figure_decides_nothing(
+    rule: Literal["median", "asha"], tmp_path: Path, ledger: Ledger
+) -> None:
+    """The driver passes none on while the run is under way; it is none when the run has ended, either."""
+    early = StopEarly(rule=rule, at=(1, 2), least=2)
+    board = board_of(selection(tmp_path, stop_early=early, race=0.0), ledger, 3)
+    for number, (first, second) in enumerate([(0.1, 0.2), (0.2, 0.3), (math.nan, 0.9)]):
+        run = board.order(number, 0)
+        assert isinstance(run, Run)
+        for step, score in ((1, first), (2, second)):
+            if not math.isnan(score):
+                assert board.looked(run, number, step, score) is None
+        board.scored(finished(ledger, run, second, step_1=first), number)
+    assert not any(trial.stopped for trial in board.trials)
 
 
 class Race:
