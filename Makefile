@@ -92,7 +92,7 @@ test-lowest: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	-@$(MAKE) --no-print-directory audit
 
 # What could not be checked is said: the service out of reach, or pins that it does not know.
