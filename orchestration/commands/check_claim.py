@@ -44,15 +44,15 @@ def check_claim(options: Namespace) -> int:
     """Print the noise of such figures, the chance that a repeat keeps the sign, and how many seeds settle it."""
     figures = (options.control, options.treatment)
     smaller, larger = sorted(map(abs, figures))
-    in_two_units = 0 < smaller <= 1 and larger >= 10  # a share against a percentage
-    if larger > 100 or in_two_units:
-        raise StudyError(
-            f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
-        )
     if options.write:
         _check_new(Path(options.write))
     noise = _noise_of(options)
     unit = _unit(larger, noise.typical)
+    in_two_units = 0 < smaller <= 1 and larger >= 10  # a share against a percentage
+    if in_two_units or (larger > 100 and unit == 100):  # a perplexity of a ledger is no percentage
+        raise StudyError(
+            f"figures: {figures}\n  accepted: two figures of one metric, both as .7625 or both as 76.25"
+        )
     sd = noise.spread.sd * unit
     found = repeat(*figures, sd, noise.degrees, options.seeds)
     if options.json:

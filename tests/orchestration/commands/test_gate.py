@@ -52,7 +52,7 @@ OF_A_SCRIPT = """\
 question: What does a loss move by?
 family: command
 seeds: 4
-data: {watch: [train.py], metrics: {accuracy: higher, loss: lower, bleu: higher, points: higher}}
+data: {watch: [train.py], metrics: {accuracy: higher, loss: lower, bleu: higher, points: higher, ppl: lower}}
 train: {run: [python, train.py, --seed, "{seed}", --out, "{out}", --rate, "{lr}"]}
 arms: {slow: {lr: 1.0e-3}, fast: {lr: 1.0e-1}}
 evaluate: [scores]
@@ -328,7 +328,7 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     for run in planned(study, ledger).runs:
         off = 0.05 * (-1) ** (run.seed or 0)
         values = {"scores/loss": 3.2 + off, "scores/accuracy": 0.6 + off / 10, "scores/bleu": 0.3}
-        values |= {"scores/points": 85 + off}
+        values |= {"scores/points": 85 + off, "scores/ppl": 120 + off}
         scores = [Score(metric=metric, value=value) for metric, value in values.items()]
         finish(ledger, run, scores, seconds={"train": 1800.0})
 
@@ -342,6 +342,9 @@ def test_check_claim_reads_figures_in_the_unit_of_the_ledger(
     assert "noise       0.0577 over seeds" in loss  # .05 √(4/3) of four seeds
     assert "metric: scores/loss, expect: better}" in loss
     assert "settled by  23 seeds each, unpaired, 23.0 hours at this ledger's pace" in loss  # two runs in an hour
+    assert "difference  -2.0000" in told("122", "120", metric="scores/ppl")
+    assert main(["check-claim", "122", "120", "--study", "own.yaml", "--metric", "scores/accuracy"]) == 2
+    assert "both as .7625 or both as 76.25" in capsys.readouterr().err
     accuracy = told("60", "61", metric="scores/accuracy")
     assert "unit        figures taken as percentages: there scores/accuracy is about 0.6\n" in accuracy
     assert "noise       0.58 over seeds" in accuracy
