@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import get_args
 
 import numpy as np
 
+from corpora.sources.texts import is_text
 from evaluators.metrics.counted_metrics import sized
 from evaluators.metrics.scores import Aggregate, Score
 
@@ -157,6 +159,10 @@ def score_of_items(
 def check_items(score: Score) -> None:
     """Raise ValueError, naming the metric, unless a score has no items, or as many values as distinct item names,
     and its value is their aggregate."""
+    if isinstance(score.value, str) or not hasattr(score.value, "__float__"):
+        raise ValueError(f"{score.metric} is {score.value!r}\n  accepted: a number")
+    for what in ("item_ids", "group_ids", "taken_for"):
+        _check_names(score, what)
     if score.values is None and score.aggregate is None:
         return
     if score.values is None or score.aggregate is None:  # a ledger with such an entry would be called damaged
@@ -164,8 +170,11 @@ def check_items(score: Score) -> None:
         raise ValueError(f"{score.metric}: {has} without {lacks}\n  accepted: both, or neither")
     count = len(score.values)
     gold = count if score.gold is None else len(score.gold)
-    if not count == len(score.item_ids) == len(score.group_ids or score.item_ids) == gold:
-        raise ValueError(f"{score.metric}: values, item_ids, group_ids and gold are of different lengths")
+    optional = {len(names) for names in (score.group_ids, score.taken_for) if names}
+    if not count == len(score.item_ids) == gold or optional - {count}:
+        raise ValueError(
+            f"{score.metric}: values, item_ids, group_ids, gold and taken_for are of different lengths"
+        )
     if (twice := repeated(score.item_ids)) is not None:
         raise ValueError(f"{score.metric}: the item {twice!r} twice\n  accepted: each item once for a metric")
     value = aggregate(score.aggregate, score.values, score.gold)
@@ -174,6 +183,17 @@ def check_items(score: Score) -> None:
             f"{score.metric} is {score.value}, but the {score.aggregate} of its items is {value}"
             "\n  accepted: what score_of_items makes, or a score without items"
         )
+
+
+def _check_names(score: Score, what: str) -> None:
+    """Raise ValueError for names that a file of items cannot hold: they would fail once the run is trained."""
+    names = getattr(score, what)
+    if not isinstance(names, Sequence):
+        raise ValueError(f"{score.metric}: {what} is a {type(names).__name__}\n  accepted: a list of texts")
+    numbers = len(score.taken_for) == 0 and all(isinstance(name, Real) for name in names)  # are written as texts
+    if not numbers and not all(map(is_text, names)):
+        odd = next(name for name in names if not is_text(name))
+        raise ValueError(f"{score.metric}: {what} holds {odd!r}\n  accepted: texts alone")
 
 
 def makes_up(value: float, recorded: float, *, size: float | None = None) -> bool:

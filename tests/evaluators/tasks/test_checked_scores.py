@@ -14,6 +14,7 @@ from evaluators.tasks.task import Task
 from tests.measuring import given, scores_of
 
 VALUES = np.array([1.0, 0.0, 0.5])
+LENGTHS = "odd/hits: values, item_ids, group_ids, gold and taken_for are of different lengths"
 
 
 def scored(scores: Any) -> list[Score]:
@@ -47,12 +48,19 @@ def hits(**changed: Any) -> Score:
         ({"odd/hits": 0.5}, "its score gives a dict\n"),
         ([hits(), hits()], "two scores of odd/hits\n  accepted: one for each metric"),
         ([hits(item_ids=list("xyx"))], "odd/hits: the item 'x' twice\n  accepted: each item once for a metric"),
-        ([hits(item_ids=list("xy"))], "odd/hits: values, item_ids, group_ids and gold are of different lengths"),
-        ([hits(group_ids=list("pq"))], "odd/hits: values, item_ids, group_ids and gold are of different lengths"),
+        ([hits(item_ids=list("xy"))], LENGTHS),
+        ([hits(group_ids=list("pq"))], LENGTHS),
+        ([hits(gold=np.ones(2), aggregate="f1")], LENGTHS),
+        ([hits(taken_for=list("xy"))], LENGTHS),
+        ([hits(item_ids=["x", 1, "z"])], "odd/hits: item_ids holds 1\n  accepted: texts alone"),
+        ([hits(item_ids=[(1, 2), (2, 3), (3, 4)])], "odd/hits: item_ids holds (1, 2)\n  accepted: texts alone"),
+        ([hits(group_ids=["p", None, "q"])], "odd/hits: group_ids holds None\n"),
+        ([hits(item_ids=["x\ud83d", "y", "z"])], "odd/hits: item_ids holds 'x\\ud83d'\n"),
         (
-            [hits(gold=np.ones(2), aggregate="f1")],
-            "odd/hits: values, item_ids, group_ids and gold are of different",
+            [hits(item_ids=np.array(["x", "y", "z"]))],
+            "odd/hits: item_ids is a ndarray\n  accepted: a list of texts",
         ),
+        ([hits(value=None)], "odd/hits is None\n  accepted: a number"),
         ([hits(value=float("nan"))], "odd/hits is nan, but the mean of its items is 0.5"),
         (
             [hits(values=np.ones(3), gold=VALUES, aggregate="pearson")],
@@ -73,13 +81,14 @@ def test_what_no_verdict_could_take_is_refused(scores: Any, says: str) -> None:
         scored(scores)
 
 
-def test_a_figure_may_be_undefined_and_its_items_of_one_group() -> None:
+def test_a_figure_may_be_undefined_and_its_items_of_one_group_or_named_by_numbers() -> None:
     constant = score_of_items("odd/rho", "spearman", list("xyz"), list("xyz"), np.ones(3), VALUES)
     assert np.isnan(constant.value)
     given_back = [
         constant,
         hits(group_ids=list("ppp")),
         hits(metric="odd/ungrouped", group_ids=()),
+        hits(metric="odd/numbered", item_ids=[1, 2, 3], group_ids=list(np.arange(3))),
         Score(metric="odd/alone", value=0.3, larger_is_better=False),
     ]
     assert scored(given_back) == given_back
