@@ -46,6 +46,11 @@ class Texts(Sequence[str]):
         """The texts at these places, in this order. (N,) integers -> N strings."""
         return self._array.take(pa.array(indices)).to_pylist()
 
+    def first_with(self, part: str) -> str | None:
+        """The first text that holds this part; None if none does."""
+        place = pc.index(pc.match_substring(self._array, part), True).as_py()
+        return None if place < 0 else self[place]
+
     def filled(self) -> np.ndarray:
         """(N,) bool: which texts are not empty."""
         return pc.not_equal(pc.binary_length(self._array), 0).to_numpy(zero_copy_only=False)

@@ -102,13 +102,16 @@ def check_backbones(study: Study, backbones: Sequence[Path], corpus: SanCorpus) 
     from trainers.encoders.tokens import tokenizer_in
     from trainers.san.dropout import check_fused
     from trainers.san.readers import check_dropout, check_layers
-    from trainers.san.templates import OTHER_VIEW, in_template
+    from trainers.san.templates import OTHER_VIEW, check_sentences, in_template
 
     for folder in backbones:
         for name, arm in study.arms.items():
             try:
                 if arm.host in PROMPTED:
-                    in_template(tokenizer_in(folder), ["a"], OTHER_VIEW, max_length=arm.max_length)
+                    tokenizer = tokenizer_in(folder)
+                    in_template(tokenizer, ["a"], OTHER_VIEW, max_length=arm.max_length)
+                    if arm.train:
+                        check_sentences(tokenizer, corpus.sentences)
                 if arm.layers is not None:
                     check_layers(folder, arm.layers)
                 check_dropout(folder, arm)

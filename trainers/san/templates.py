@@ -19,6 +19,8 @@ from trainers.encoders.tokens import Tokens
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from corpora.store.columns import Texts
+
 
 class Template(NamedTuple):
     """What stands before and after a sentence; {mask} is the tokenizer's own mask token."""
@@ -43,11 +45,7 @@ def in_template(
     Source: SNCSE, whose code leaves 22 pieces of BERT's for the text (max_length 32).
     """
     mask = mask_token(tokenizer)
-    held = next((text for text in texts if mask in text), None)
-    if held is not None:
-        raise CorpusError(
-            f"corpora: {held!r} holds {mask}\n  accepted: texts without it, since a template is read there"
-        )
+    _check_unmasked(next((text for text in texts if mask in text), None), mask)
     after = template.after.format(mask=mask)
     whole = _pieces(tokenizer, [template.before + ended(text) + after for text in texts])
     begin, one, one_and_after = map(len, _pieces(tokenizer, [template.before.strip(), "a", f"a{after}"]))
@@ -67,6 +65,20 @@ def in_template(
     read = flat == tokenizer.mask_token_id
     assert read.sum() == len(ids), "one mask token in each text"
     return Tokens(flat, np.fromiter(map(len, ids), np.int64, count=len(ids)), cut, read)
+
+
+def check_sentences(tokenizer: PreTrainedTokenizerBase, sentences: Texts) -> None:
+    """CorpusError for a sentence that no template takes, BackboneError for a tokenizer without a mask token."""
+    mask = mask_token(tokenizer)
+    _check_unmasked(sentences.first_with(mask), mask)
+
+
+def _check_unmasked(held: str | None, mask: str) -> None:
+    """CorpusError if there is a text that holds the mask token."""
+    if held is not None:
+        raise CorpusError(
+            f"corpora: {held!r} holds {mask}\n  accepted: texts without it, since a template is read there"
+        )
 
 
 def ended(text: str) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from corpora.san.data import SanData
+from corpora.store.columns import Texts
+from corpora.store.errors import CorpusError
 from orchestration.families.san import FAMILY, check_backbones
 from orchestration.plan.plan import Facts, gather_facts, plan, prepare
 from orchestration.search.confirm import confirmation
@@ -208,6 +210,16 @@ def test_a_rate_for_a_backbone_that_drops_nothing_or_none_for_equal_views_is_fou
     study = study_in(place, STUDY, "simcse: {}", f"simcse: {plain}")
     with pytest.raises(ValueError, match=said):
         check_backbones(study, [tmp_path / "tiny"], san_corpus())
+
+
+def test_a_sentence_that_no_template_takes_is_found_first(place: Path) -> None:
+    """Else the training would end at the step that draws it."""
+    held = replace(san_corpus(), sentences=Texts.of(["the old dog runs", "a [MASK] is a word", "the fire"]))
+    backbones, said = [place / "tiny"], r"'a \[MASK\] is a word' holds \[MASK\]\n  accepted: texts without it"
+    with pytest.raises(CorpusError, match=said):
+        check_backbones(study_in(place, STUDY), backbones, held)
+    bare = STUDY.replace("host: sncse", "tau1: 0.1").replace("host: rlrd", "host: rankcse")
+    check_backbones(study_in(place, bare), backbones, held)
 
 
 SEARCH = """\
