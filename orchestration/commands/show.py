@@ -215,6 +215,8 @@ def verify(options: Namespace) -> int:
         done = check(passport)
     except Altered as error:
         say(str(error))
+        if options.json:
+            print(json.dumps({"altered": str(error)}))
         return SOME_FAILED  # as for a figure that differs
     if options.signers is not None:
         check_signature(passport, Path(options.signers), options.signed_by)

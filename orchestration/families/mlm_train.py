@@ -101,7 +101,7 @@ class GeneratorTraining:
 def work_of(options: Namespace) -> GeneratorTraining:
     """The training that the flags describe. Raises StudyError naming a flag whose value is not accepted."""
     from corpora.san.build import selection_key
-    from trainers.encoders.backbones import BackboneError, backbone_fingerprint, resolve_backbone
+    from trainers.encoders.backbones import BackboneError, backbone_fingerprint, check_precision, resolve_backbone
     from trainers.engine.precision import best_precision
     from trainers.san.masked_settings import MaskedSettings, identity
 
@@ -112,9 +112,15 @@ def work_of(options: Namespace) -> GeneratorTraining:
     device = "cuda" if options.gpus else "cpu"
     precision = options.precision or best_precision(device)
     try:
-        backbone = backbone_fingerprint(resolve_backbone(options.backbone))
+        at = resolve_backbone(options.backbone)
+        backbone = backbone_fingerprint(at)
     except BackboneError as error:
         raise StudyError(str(error)) from error
+    try:
+        check_precision(at, precision)
+    except BackboneError:
+        problem = f"--precision {precision}: {options.backbone} is of a kind that transformers cannot train in it"
+        raise StudyError(f"{problem}\n  accepted: --precision fp32") from None
     return GeneratorTraining(
         TrainingOrder(
             settings=settings,

@@ -25,20 +25,24 @@ def with_lora(transformer: Any, lora: LoraSettings) -> Any:
 
 
 def check_targets(folder: Path, lora: LoraSettings) -> None:
-    """Raise ValueError if PEFT has nothing to update in a backbone. No weights are read."""
+    """Raise ValueError for names of which a backbone has no layer, and if PEFT has nothing to update in it.
+
+    No weights are read.
+    """
     from trainers.encoders.weightless import without_weights
 
     transformer = without_weights(folder)
-    names = linear_layers(transformer)
+    accepted = f"accepted: with {folder.name} a list of {', '.join(linear_layers(transformer))}"
+    places = [f".{place}" for place, _ in transformer.named_modules() if place]
+    for name in lora.target_modules or ():  # PEFT passes over one unknown name beside a known one
+        if not any(place.endswith(f".{name}") for place in places):
+            raise ValueError(f"lora.target_modules holds {json.dumps(name)}\n  {accepted}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what PEFT has to say of a training is for the run
             with_lora(transformer, lora)
     except ValueError:
-        asked = json.dumps(lora.target_modules)
-        raise ValueError(
-            f"lora.target_modules = {asked}\n  accepted: with {folder.name} a list of {', '.join(names)}"
-        ) from None
+        raise ValueError(f"lora.target_modules = {json.dumps(lora.target_modules)}\n  {accepted}") from None
 
 
 def linear_layers(transformer: Any) -> list[str]:

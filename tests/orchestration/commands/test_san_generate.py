@@ -70,3 +70,13 @@ def test_flags_of_a_training_that_cannot_be(tmp_path, monkeypatch, capsys, flags
     words = ["mlm-train", "--out", str(tmp_path), "--sentences", str(tmp_path / "lines.txt")]
     assert main([*words, "--backbone", str(tiny_backbone(tmp_path / "tiny")), *flags]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_kind_that_cannot_be_trained_in_bf16_is_refused_before_ray_starts(tmp_path, capsys):
+    backbone = tiny_backbone(tmp_path / "tiny")
+    config = backbone / "config.json"
+    config.write_text(config.read_text().replace('"model_type": "bert"', '"model_type": "deberta"'))
+    (tmp_path / "lines.txt").write_text("a cat\na dog\n")
+    words = ["mlm-train", "--out", str(tmp_path / "out"), "--sentences", str(tmp_path / "lines.txt")]
+    assert main([*words, "--backbone", str(backbone), "--precision", "bf16"]) == 2
+    assert capsys.readouterr().err.endswith("that transformers cannot train in it\n  accepted: --precision fp32\n")

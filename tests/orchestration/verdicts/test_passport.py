@@ -457,6 +457,8 @@ def test_an_altered_entry_is_told_by_its_member_of_the_passport(
     )
     assert "semray-passport-" not in told
     assert "set-aside" not in told
+    assert main(["verify", str(path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"altered": told.removesuffix("\n")}
 
 
 def test_an_entry_of_a_later_semray_is_not_called_altered(
