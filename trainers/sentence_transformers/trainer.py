@@ -140,6 +140,19 @@ class RecipeTrainer(SentenceTransformerTrainer):
         with counting(self.model) as self.steps.flops:
             self.train(resume_from_checkpoint=None if last is None else str(last))
 
+    def set_initial_training_values(self, args: Any, dataloader: Any) -> Any:
+        """The library's, with as many steps on every worker.
+
+        Of an epoch one worker may get a batch more than another, which would wait for the one that has ended.
+        """
+        values = super().set_initial_training_values(args, dataloader)
+        if self.steps.world.size == 1 or args.max_steps > 0:
+            return values
+        most = torch.tensor(values[-1], device=self.steps.world.device)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        args.max_steps = int(most)
+        return super().set_initial_training_values(args, dataloader)
+
     def add_model_card_callback(self, default_args_dict: Mapping[str, Any]) -> None:
         """Add no callback, as it would look up data sets on the hub."""
 

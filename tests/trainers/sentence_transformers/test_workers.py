@@ -30,6 +30,8 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "Matryoshka2dLoss": {"loss": "MultipleNegativesRankingLoss", "matryoshka_dims": [16, 8], "n_dims_per_step": 1},
 }
 TWICE = "CosineSimilarityLoss"
+# Three batches an epoch, of which one worker gets two.
+UNEVEN: dict[str, Any] = {"num_train_epochs": 2.0, "max_steps": None, "per_device_train_batch_size": 5}
 GATHERING = [name for name, kind in LOSSES.items() if "gather_across_devices" in kind.arguments]
 
 
@@ -64,6 +66,7 @@ def some(rank: int, size: int, folder: Path) -> None:
         "twice": learnt(folder, {"name": TWICE}, world),
         "as one": learnt(folder, {"name": GATHERING[0], **GATHERED}, world),
         "resumed": after_a_stop(rank, size, folder),
+        "uneven": learnt(folder, {"name": TWICE}, world, **UNEVEN),
     }
     (folder / f"{rank}.json").write_text(json.dumps(found))
 
@@ -116,6 +119,7 @@ def test_two_workers_learn_one_model_and_what_one_worker_would(tmp_path: Path) -
     first, second = ranks(tmp_path, some)
     assert first == second  # to the bit, and one curve
     assert first["resumed"] == first["twice"]
+    assert len(first["uneven"]["losses"]) == 4
     same(first["twice"], learnt(tmp_path, {"name": TWICE}, World(), gradient_accumulation_steps=2))
     whole = learnt(tmp_path, {"name": GATHERING[0]}, World(), per_device_train_batch_size=4)
     same(first["as one"], whole)
