@@ -197,17 +197,21 @@ def test_a_run_of_a_search_that_stands_still_is_ended_and_said(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("deed", "words"),
+    ("deed", "patience", "words"),
     [
-        (psutil.Process.suspend, "the search asked for no run for 8 s, with none under way"),
-        (psutil.Process.kill, "the process between the search's points and its lanes died"),
+        (psutil.Process.suspend, 8.0, "the search asked for no run for 8 s, with none under way"),
+        (psutil.Process.kill, 120.0, "the process between the search's points and its lanes died"),
     ],
 )
 def test_a_search_that_asks_for_nothing_more_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[psutil.Process], None], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    deed: Callable[[psutil.Process], None],
+    patience: float,
+    words: str,
 ) -> None:
     """Who hands over what points ask for hangs for good or dies: nothing is under way, and nothing will be."""
-    monkeypatch.setattr("orchestration.lanes.pooled.pool.ASKING_SECONDS", 8.0)
+    monkeypatch.setattr("orchestration.lanes.pooled.pool.ASKING_SECONDS", patience)
     monkeypatch.setattr("orchestration.search.tune.STOP_SECONDS", 1.0)
     done: list[psutil.Process] = []
 
@@ -298,7 +302,8 @@ def test_a_run_that_is_stopped_in_its_middle_is_not_finished(early: Done, tmp_pa
     steps = {chosen.run(n, found.trials[n].point, seed).id: step for (n, seed), step in doomed.items()}
 
     def halting(job: Job, world: World) -> Iterator[Result]:
-        yield from climbing(job, world, lambda run, step: 0.7 if step >= steps.get(run.id, 99) else 0.0)
+        # longer and longer, for a driver on a full machine
+        yield from climbing(job, world, lambda run, step: 0.7 * max(0, step + 1 - steps.get(run.id, 99)))
 
     ledger = Ledger(tmp_path / "ledger")
     again, _ = go(chosen, ledger, halting)
