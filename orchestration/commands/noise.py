@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import fmean
 
 from corpora.store.json_text import json_text
@@ -102,7 +103,8 @@ def _executor(study: Study, ledger: Ledger) -> Iterator[Train]:
     from orchestration.lanes.progress import Watch
 
     watch = Watch()
-    lanes = Lanes(ledger=ledger, resources=study.resources, on_event=watch)
+    afterwards = partial(_drop_unkept, study, ledger)
+    lanes = Lanes(ledger=ledger, resources=study.resources, on_event=watch, afterwards=afterwards)
 
     def train(runs: Sequence[Run]) -> None:
         held = ledger.held(runs)
@@ -115,6 +117,13 @@ def _executor(study: Study, ledger: Ledger) -> Iterator[Train]:
 
     with closing(lanes):
         yield train
+
+
+def _drop_unkept(study: Study, ledger: Ledger, run: Run) -> None:
+    """Delete the run's model if the study keeps none, or the best of its own seeds and this is none of them."""
+    keep = study.resources.models
+    if keep == "none" or (keep == "best" and (run.streams or run.seed not in study.seeds.all)):
+        ledger.drop_model(run)
 
 
 def _noise_sources(

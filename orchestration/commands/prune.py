@@ -5,14 +5,23 @@ from __future__ import annotations
 import errno
 import json
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import combinations
 
+from evaluators.significance.components import LEVELS, crossed
 from orchestration.commands.ls import in_bytes
 from orchestration.commands.terminal import DONE, ledger_of, study_of
+from orchestration.families.registry import family
+from orchestration.ledger.ledger import Ledger
+from orchestration.plan.crossed import alone_changed, level_seeds, runs_of_design
 from orchestration.plan.held import planned
 from orchestration.plan.kept_models import models_to_remove
+from orchestration.plan.plan import Plan, by_arm
 from orchestration.study.errors import StudyError
+from orchestration.study.run import Run
+from orchestration.verdicts.growing import grown
 
 
 def prune(options: Namespace) -> int:
@@ -24,7 +33,8 @@ def prune(options: Namespace) -> int:
             f"{study.path}: resources.models = keep: the study keeps all its models\n"
             "  accepted: `--models best` or `--models none`, or one of these under `resources:`"
         )
-    runs = models_to_remove(planned(study, ledger), ledger, keep)
+    plan = grown(planned(study, ledger), ledger)
+    runs = (*models_to_remove(plan, ledger, keep), *_beside(plan, ledger))
     sizes = ledger.model_sizes(runs)
     if options.yes:
         with _full_disk_explained(ledger.url), ledger.drive(study.name):
@@ -39,6 +49,32 @@ def prune(options: Namespace) -> int:
     if runs:
         print("their scores stay valid; a new task for these runs would train them again")
     return DONE
+
+
+def _beside(plan: Plan, ledger: Ledger) -> list[Run]:
+    """The finished runs with models that are of the study's arms and of none of its seeds: what `semray noise`
+    trained, and seeds trained ahead that no claim came to need."""
+    study, planned_ids, there = plan.study, {run.id for run in plan.runs}, ledger.ids()
+    firsts = [runs[0] for runs in by_arm(plan.runs).values() if runs[0].seed is not None]
+    ahead = [replace(run, seed=seed, former="") for run in firsts for seed in study.seeds.reserve]
+    streams = family(study.family).streams
+    noise = [one for run in firsts for one in _crossed(run, streams, study.seeds.initial)]
+    found = {run.id: run for run in (*ahead, *noise) if run.id in there and run.id not in planned_ids}
+    held = ledger.held(found.values())
+    finished = [run for run in found.values() if not run.lacking(held)]
+    sizes = ledger.model_sizes(finished)
+    return [run for run in finished if sizes[run.id]]
+
+
+def _crossed(run: Run, streams: Sequence[str], known: Sequence[int]) -> Iterator[Run]:
+    """Every run that `semray noise` may have asked for, of any number of levels and whichever streams draw."""
+    for levels in LEVELS if streams else ():
+        seeds = level_seeds(known, levels)
+        yield from alone_changed(run, streams, seeds[0], seeds[1]).values()
+        for count in range(2, min(len(streams), levels) + 1):
+            design = crossed(count, levels)
+            for live in combinations(streams, count):
+                yield from runs_of_design(run, live, seeds, design)
 
 
 @contextmanager

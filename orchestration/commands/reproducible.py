@@ -19,6 +19,7 @@ from orchestration.plan.plan import prepare
 from orchestration.study.errors import StudyError
 from orchestration.study.run import Job, Run
 from orchestration.study.study import Study
+from orchestration.verdicts.growing import grown
 from orchestration.verdicts.repeating import compared
 
 
@@ -41,7 +42,7 @@ def _chosen(study: Study, ledger: Ledger, arm: str, seed: int | None) -> Run:
     """The arm's run at this seed, or at its first if none is given."""
     if arm not in study.arms:
         raise StudyError(f"{study.path}: no arm {arm}\n  accepted: {', '.join(study.arms)}")
-    runs = [run for run in planned(study, ledger).runs if run.arm == arm]
+    runs = [run for run in grown(planned(study, ledger), ledger).runs if run.arm == arm]
     found = [run for run in runs if seed is None or run.seed == seed]
     if not found:
         seeds = ", ".join(str(run.seed) for run in runs if run.seed is not None) or "none, since it is not trained"

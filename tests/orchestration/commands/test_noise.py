@@ -65,8 +65,10 @@ class AtOnce:
     @contextmanager
     def executor(cls, study: Study, ledger: Ledger) -> Iterator[noise.Train]:
         def carry(runs: Sequence[Run]) -> None:
-            held = ledger.held(runs)
-            cls.trained += carry_out([run for run in runs if run.lacking(held)], ledger)
+            left = [run for run in runs if run.lacking(ledger.held([run]))]
+            cls.trained += carry_out(left, ledger)
+            for run in left:
+                noise._drop_unkept(study, ledger, run)
 
         yield carry
 
@@ -273,6 +275,49 @@ def test_a_script_with_one_seed_is_refused(
     monkeypatch.chdir(tmp_path)
     assert main(["noise", "mine.yaml", "A"]) == 2
     assert "accepted: an arm that semray trains from named streams" in capsys.readouterr().err
+
+
+def test_models_of_crossed_runs_stay_as_the_study_says(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toy_family, "fit", toy_with(init=1.0, data=0.1))
+    text, own = (place / "toys.yaml").read_text(), {0, 1, 2}
+    for keep, kept in (("none", 0), ("best", len(own)), ("keep", 12)):
+        (place / f"{keep}.yaml").write_text(
+            text.replace("seeds: 5", "seeds: 3") + f"resources: {{models: {keep}}}\n"
+        )
+        assert main(["noise", f"{keep}.yaml", "quick", "--levels", "3", "--ledger", f"ledger-{keep}"]) == 0
+        left = [
+            Ledger(f"ledger-{keep}").training(at.parent.name).run for at in place.glob(f"ledger-{keep}/*/model")
+        ]
+        assert len(left) == kept
+        assert keep == "keep" or all(run.seed in own and not run.streams for run in left)
+    capsys.readouterr()
+    assert main(["prune", "keep.yaml", "--models", "none", "--yes", "--json", "--ledger", "ledger-keep"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["models"]) == 12
+    assert not list(place.glob("ledger-keep/*/model"))
+
+
+def test_prune_and_reproducible_know_the_seeds_that_were_added(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seeds 2 and 3 while the claim was open, 5 trained ahead of a decision; 4 is not done."""
+
+    def fit(settings: Any, backbone: Path, corpus: object, seed: int, world: World) -> object:
+        moved = settings.learning_rate * numpy_stream(seed, "init").normal()
+        return toy_family.ToyEncoder(5.0 + moved), [Progress(step=1, steps=1, loss=1.0)]
+
+    monkeypatch.setattr(toy_family, "fit", fit)
+    text = (place / "toys.yaml").read_text().replace("seeds: 5", "seeds: {start: 2, max: 6}")
+    (place / "toys.yaml").write_text(text.replace(", min_effect: 0.05", ""))
+    ledger = Ledger("ledger")
+    arms = [run for run in planned(read_study("toys.yaml"), ledger).runs if run.seed == 0]
+    runs = [replace(run, seed=seed) for run in arms for seed in (0, 1, 2, 3, 5) if run.arm != "free"]
+    carry_out(runs, ledger)
+    assert main(["prune", "toys.yaml", "--models", "none", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"].keys() == {run.id for run in runs}
+    assert main(["reproducible", "toys.yaml", "quick", "--seed", "9"]) == 2
+    assert "quick has no run with seed 9\n  accepted: 0, 1, 2, 3" in capsys.readouterr().err
 
 
 def test_seeds_of_streams_are_part_of_the_id_and_of_the_label(place: Path) -> None:
