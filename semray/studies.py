@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 from orchestration.ledger.place import usual_place
 from orchestration.study.errors import StudyError
-from orchestration.study.writable import folder_fits
+from orchestration.study.writable import drafted, folder_fits
 
 ONE_KIND = "the columns of `semray judge`, each once and with values of one kind, text or numbers"
+
+_one_at_a_time = Lock()  # a process has one Ray, which ends with the run that started it
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,7 +41,7 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
 
     ledger: a folder or a URL such as s3://bucket/ledger; None for $SEMRAY_LEDGER or ./ledger, as on the command
     line. The findings also list runs that failed or are missing: `findings.with_status("failed")`. StudyError
-    for a request that cannot work.
+    for a request that cannot work. Calls from several threads wait for each other.
     """
     from orchestration.commands.run_study import run_study
     from orchestration.commands.standing import with_beside
@@ -46,7 +50,8 @@ def run(study: Study, ledger: str | Path | None = None) -> Findings:
 
     _check_study(study, "run", "")
     opened = _ledger(ledger)
-    findings, _ = run_study(study, opened)
+    with _one_at_a_time:
+        findings, _ = run_study(study, opened)
     return shown(with_published(with_beside(findings, study, opened), study), study)
 
 
@@ -131,23 +136,27 @@ def _judged(scores: Any, compare: list[Any], read: Mapping[str, str], folder: st
         )
     if isinstance(scores, str | Path):
         return judged(Path(scores), compare, read, folder)
-    place = Path(folder or "judged/frame")
-    return judged(_as_file(scores, place), compare, read, place, made_of="a data frame")
+    table = _as_table(scores)
+    digest = sha256(table).hexdigest()
+    place = Path(folder or f"judged/frame-{digest[:8]}")  # other frames may be judged at the same time
+    folder_fits(place)
+    place.mkdir(parents=True, exist_ok=True)
+    with drafted(place / "scores.parquet") as draft:
+        draft.write_bytes(table)
+    return judged(place / "scores.parquet", compare, read, place, made_of="a data frame", digest=digest)
 
 
-def _as_file(scores: Any, folder: Path) -> Path:
-    """Write a data frame as a table into the folder; returns the file."""
+def _as_table(scores: Any) -> bytes:
+    """A data frame as a table in parquet."""
     if not hasattr(scores, "to_parquet"):
         problem = f"{type(scores).__name__} is no table of scores"
         raise StudyError(f"semray.judge: {problem}\n  accepted: a data frame of pandas, or the path of a table")
-    folder_fits(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        scores.to_parquet(folder / "scores.parquet", index=False)
+        table: bytes = scores.to_parquet(index=False)
     except (ValueError, TypeError, NotImplementedError) as error:  # the last argument names the column
         problem = f"the data frame makes no table ({error.args[-1]})"
         raise StudyError(f"semray.judge: {problem}\n  accepted: {ONE_KIND}") from None
-    return folder / "scores.parquet"
+    return table
 
 
 def _ledger(place: str | Path | None) -> Ledger:

@@ -18,11 +18,12 @@ import yaml
 
 from corpora.elsewhere.exports import of_mteb, of_runs, write_rows
 from corpora.elsewhere.table import READINGS, Table, TableRun, readings, unsaid
+from corpora.store.cache import digest_of
 from corpora.store.errors import CorpusError
 from orchestration.commands.show import check_outputs, show, write_report
 from orchestration.commands.terminal import DONE, say, shown_path
 from orchestration.commands.waiting import JUDGING, doing
-from orchestration.families.judged_table import claimed, study_of_table, table_at
+from orchestration.families.judged_table import changed, claimed, study_of_table, table_of
 from orchestration.families.registry import family
 from orchestration.lanes.in_this_process import carry_out
 from orchestration.ledger.ledger import Ledger
@@ -35,6 +36,7 @@ from orchestration.study.errors import StudyError
 from orchestration.study.names import printable, slug
 from orchestration.study.run import NO_BACKBONE, Run, canonical
 from orchestration.study.study import Study
+from orchestration.study.writable import drafted
 from orchestration.verdicts.declared import declare
 from orchestration.verdicts.find import find
 from orchestration.verdicts.findings import Findings
@@ -99,18 +101,21 @@ def judged(
     folder: str | Path | None = None,
     declared: str = "",
     made_of: str = "",
+    digest: str = "",
 ) -> Judged:
     """Judge these claims on a table. given_readings: metric -> its reading, in addition to what the table says.
 
     claims: a list, or a document with them below `compare`. folder: for study and ledger. declared: a digest of
-    the claims from before the scores, or "". made_of: the file that was converted to this table, or "".
+    the claims from before the scores, or "". made_of: the file that was converted to this table, or "". digest: of
+    the table's content, where it is known.
     """
     given: dict[Place, Document] = {("compare",): claims} if isinstance(claims, Document) else {}
     claims = claims.content["compare"] if isinstance(claims, Document) else claims
     for metric, reading in given_readings.items():
         _check_reading(f"{metric}={reading}", metric, reading)
     try:
-        table = table_at(table_file)
+        digest = digest or (digest_of(table_file) if table_file.is_file() else "")
+        table = table_of(table_file, digest)
         metrics = readings(table_file, table, given_readings)
     except CorpusError as error:
         raise StudyError(str(error)) from None
@@ -119,9 +124,11 @@ def judged(
     content = study_of_table(table_file, table, metrics, claims, declared=declared, made_of=made_of)
     study = _written(folder / f"{name}.yaml", content, given)
     question = canonical([claims, dict(metrics), declared, *filter(None, [made_of])])
-    digest = hashlib.sha256(question + table_file.read_bytes()).hexdigest()
-    ledger = Ledger(folder / "ledger" / digest[:16])  # another table, or other claims, get another ledger
+    place = hashlib.sha256(question + table_file.read_bytes()).hexdigest()[:16]
+    ledger = Ledger(folder / "ledger" / place)  # another table, or other claims, get another ledger
     facts = _facts(study)
+    if facts.corpus != digest:  # or the study is that of another table of this name, judged at this moment
+        raise StudyError(str(changed(table_file)))
     if declared:
         declare(study, plan(study, facts).runs, ledger)
     done = _recorded(study, facts, table, ledger)
@@ -211,7 +218,8 @@ def _declared_digest(options: Namespace) -> str:
 def _written(path: Path, content: Mapping[str, Any], given: Mapping[Place, Document]) -> Study:
     """Write the study into a file and read it with all checks. given: as in `read_study`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
+    with drafted(path) as draft:
+        draft.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8")
     return read_study(path, given)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from corpora.command.data import Reading
 from corpora.elsewhere.table import Table, TableRun, read_table
 from corpora.store.cache import digest_of
+from corpora.store.errors import CorpusError
 from evaluators.tasks.figures import names_of
 from evaluators.tasks.scores_file import NAME, figures, outside_range, tasks
 from orchestration.families.contract import Family
@@ -84,7 +85,7 @@ class ElsewhereFamily(PlainFamily):
         data, settings = built(ElsewhereData, run.data), built(ElsewhereSettings, run.settings)
         path, backbone = Path(data.table), "" if run.backbone == NO_BACKBONE else run.backbone
         names = {metric: f"{AS_IN_THE_TABLE}{metric}" for metric in data.metrics}
-        rows = table_at(path)[TableRun(settings.arm, backbone, run.seed)]
+        rows = table_of(path, run.corpus_fingerprint)[TableRun(settings.arm, backbone, run.seed)]
         there = {metric: reading for metric, reading in data.metrics.items() if metric in rows}
         notes = {"scores": f"made elsewhere, read from {data.made_of or path.name}", **_shown(data)}
         notes |= {f"{metric} is left out": LEFT_OUT for metric in rows if metric not in data.metrics}
@@ -95,15 +96,21 @@ class ElsewhereFamily(PlainFamily):
             yield Scored(run=run, task=NAME, scores=figures(path, there, rows, names))
 
 
-def table_at(path: Path) -> Table:
-    """The table, read once for its check and all its runs. CorpusError as of `read_table`."""
-    return _table(path, digest_of(path) if path.is_file() else "")
-
-
 @lru_cache(maxsize=1)
-def _table(path: Path, digest: str) -> Table:
-    """digest: of the file's content, so that a changed file is read again."""
-    return read_table(path)
+def table_of(path: Path, digest: str) -> Table:
+    """The table, read once for its check and all its runs. CorpusError as of `read_table`.
+
+    digest: of its content, "" for no file. A table that is written to meanwhile is refused: figures of one content
+    would be recorded as those of another.
+    """
+    table = read_table(path)
+    if digest_of(path) != digest:
+        raise changed(path)
+    return table
+
+
+def changed(path: Path) -> CorpusError:
+    return CorpusError(f"{path}: changed while it was judged\n  accepted: a table that nobody writes to then")
 
 
 def study_of_table(

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 from decimal import Decimal
 from pathlib import Path
@@ -111,6 +112,53 @@ def test_a_data_frame_of_scores(tmp_path: Path) -> None:
         semray.judge(frame)
     with pytest.raises(semray.StudyError, match="accepted: A, B"):
         semray.judge(frame, compare=[{**claim, "treatment": "C"}], folder=tmp_path)
+
+
+def test_each_data_frame_has_a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several may be judged at one time, as by the processes of a pool."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    claim = {"claim": "H1", "treatment": "B", "control": "A", "metric": "acc", "expect": "better"}
+    tables = list[Path]()
+    for gain in (0.5, 0.3, 0.5):
+        rows = [(arm, seed, "acc", seed / 100 + gain * (arm == "B")) for arm in "AB" for seed in range(8)]
+        frame = pandas.DataFrame(rows, columns=["arm", "seed", "metric", "score"])
+        found = semray.judge(frame, compare=[claim])
+        tables.append(Path(found.asked_by.data.table))
+        assert found.findings[0].verdict.delta_mean == pytest.approx(gain)
+    assert tables[0] == tables[2] != tables[1]
+    assert set(Path().glob("judged/*/scores.parquet")) == set(tables)
+
+
+def test_runs_of_several_threads_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process has one Ray, which ends with the run that started it."""
+    from orchestration.commands import run_study
+
+    write_small_wordnet(tmp_path / "wordnet")
+    file = tmp_path / "python.yaml"
+    file.write_text(STUDY.format(backbone=tiny_backbone(tmp_path / "tiny"), wordnet=tmp_path / "wordnet"))
+    study, real, inside, most = semray.load_study(file), run_study.run_study, list[str](), list[int]()
+    both = threading.Barrier(2)
+
+    def watched(asked: Any, ledger: Ledger) -> Any:
+        inside.append(ledger.url)
+        most.append(len(inside))
+        done = real(asked, ledger)
+        inside.remove(ledger.url)
+        return done
+
+    def one(name: str) -> None:
+        fill(Ledger(tmp_path / name), planned(study, Ledger(tmp_path / name)).runs)
+        both.wait(60)
+        semray.run(study, tmp_path / name)
+
+    monkeypatch.setattr(run_study, "run_study", watched)
+    threads = [threading.Thread(target=one, args=(name,)) for name in ("first", "second")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1]
 
 
 def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:

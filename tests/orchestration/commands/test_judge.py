@@ -17,8 +17,9 @@ from corpora.command.scores import rows_of
 from corpora.elsewhere import table as tables
 from evaluators.metrics.item_metrics import score_of_items
 from evaluators.metrics.scores import Score
+from orchestration.commands import judge
 from orchestration.commands.cli import main
-from orchestration.families import registry
+from orchestration.families import judged_table, registry
 from orchestration.ledger.ledger import Ledger
 from orchestration.plan.held import planned
 from orchestration.reading.read_study import read_study
@@ -161,6 +162,34 @@ def test_a_table_is_read_once_for_all_its_runs(
     ]
     assert main(["judge", str(file), *words]) == 0
     assert read == [file]
+
+
+@pytest.mark.parametrize("when", ["read_table", "study_of_table"])
+def test_a_table_that_is_written_to_while_it_is_judged_is_refused(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else figures of one content would be recorded, and judged ever after, as those of another."""
+    monkeypatch.chdir(tmp_path)
+    rows = {
+        gain: "".join(f"{a},{s},acc,{s / 9 + gain * (a == 'B')}\n" for a in "AB" for s in range(4))
+        for gain in (0, 0.5)
+    }
+    table = Path("scores.csv")
+    table.write_text("arm,seed,metric,score\n" + rows[0])
+    real = getattr(judged_table, when)
+
+    def meanwhile(path: Path, *given: object, **named: object) -> object:
+        done = real(path, *given, **named)
+        table.write_text("arm,seed,metric,score\n" + rows[0.5])
+        return done
+
+    with monkeypatch.context() as patch:
+        for module in (judge, judged_table):
+            patch.setattr(module, when, meanwhile, raising=False)
+        assert main(["judge", "scores.csv", "--treatment", "B", "--control", "A", "--metric", "acc"]) == 2
+    assert capsys.readouterr().err.startswith("scores.csv: changed while it was judged\n  accepted: a table ")
+    assert main(["judge", "scores.csv", "--treatment", "B", "--control", "A", "--metric", "acc", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["delta_mean"] == pytest.approx(0.5)
 
 
 def test_a_mistake_in_claims_is_told_of_their_file(
