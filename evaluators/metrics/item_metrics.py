@@ -170,8 +170,8 @@ def check_items(score: Score) -> None:
         raise ValueError(f"{score.metric}: {has} without {lacks}\n  accepted: both, or neither")
     count = len(score.values)
     gold = count if score.gold is None else len(score.gold)
-    optional = {len(names) for names in (score.group_ids, score.taken_for) if names}
-    if not count == len(score.item_ids) == gold or optional - {count}:
+    optional = {_count(score.group_ids), _count(score.taken_for)} - {0}
+    if not count == _count(score.item_ids) == gold or optional - {count}:
         raise ValueError(
             f"{score.metric}: values, item_ids, group_ids, gold and taken_for are of different lengths"
         )
@@ -188,12 +188,19 @@ def check_items(score: Score) -> None:
 def _check_names(score: Score, what: str) -> None:
     """Raise ValueError for names that a file of items cannot hold: they would fail once the run is trained."""
     names = getattr(score, what)
-    if not isinstance(names, Sequence):
+    if what == "item_ids" and hasattr(names, "tolist"):  # the file takes an array and a table's column, too
+        names = names.tolist()
+    if not isinstance(names, Sequence | None):
         raise ValueError(f"{score.metric}: {what} is a {type(names).__name__}\n  accepted: a list of texts")
-    numbers = len(score.taken_for) == 0 and all(isinstance(name, Real) for name in names)  # are written as texts
+    names = names or ()
+    numbers = not _count(score.taken_for) and all(isinstance(name, Real) for name in names)  # are written as texts
     if not numbers and not all(map(is_text, names)):
         odd = next(name for name in names if not is_text(name))
         raise ValueError(f"{score.metric}: {what} holds {odd!r}\n  accepted: texts alone")
+
+
+def _count(names: Sequence[str] | None) -> int:
+    return 0 if names is None else len(names)
 
 
 def makes_up(value: float, recorded: float, *, size: float | None = None) -> bool:

@@ -44,18 +44,17 @@ class Shuffled(DefaultBatchSampler):
 
 
 class Distinct(NoDuplicatesBatchSampler):
-    """No text twice in a batch. The library only warns of an epoch with fewer batches than it is long, and the
-    training would end early; this raises TrainerError."""
+    """No text twice in a batch. TrainerError where the rows fill none: the library only warns, and a weighted
+    mixture would wait for one for ever."""
 
     def __iter__(self) -> Iterator[list[int]]:
-        given = 0
+        filled = False
         for batch in super().__iter__():
-            given += 1
+            filled = True
             yield batch
-        if given < len(self):
+        if not filled:
             raise TrainerError(
-                f"batch_sampler = no_duplicates: the rows fill {given} of an epoch's {len(self)} batches of"
-                f" {self.batch_size} without a text twice\n"
+                f"batch_sampler = no_duplicates: no batch of {self.batch_size} rows is without a text twice\n"
                 "  accepted: a smaller per_device_train_batch_size, or dataloader_drop_last: false"
             )
 

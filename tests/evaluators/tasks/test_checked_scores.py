@@ -57,9 +57,11 @@ def hits(**changed: Any) -> Score:
         ([hits(group_ids=["p", None, "q"])], "odd/hits: group_ids holds None\n"),
         ([hits(item_ids=["x\ud83d", "y", "z"])], "odd/hits: item_ids holds 'x\\ud83d'\n"),
         (
-            [hits(item_ids=np.array(["x", "y", "z"]))],
-            "odd/hits: item_ids is a ndarray\n  accepted: a list of texts",
+            [hits(group_ids=np.array(["x", "y", "z"]))],
+            "odd/hits: group_ids is a ndarray\n  accepted: a list of texts",
         ),
+        ([hits(item_ids=set("xyz"))], "odd/hits: item_ids is a set\n  accepted: a list of texts"),
+        ([hits(item_ids=np.array(["x", None, "z"]))], "odd/hits: item_ids holds None\n"),
         ([hits(value=None)], "odd/hits is None\n  accepted: a number"),
         ([hits(value=float("nan"))], "odd/hits is nan, but the mean of its items is 0.5"),
         (
@@ -87,7 +89,8 @@ def test_a_figure_may_be_undefined_and_its_items_of_one_group_or_named_by_number
     given_back = [
         constant,
         hits(group_ids=list("ppp")),
-        hits(metric="odd/ungrouped", group_ids=()),
+        hits(metric="odd/ungrouped", group_ids=(), item_ids=np.array(list("xyz"))),
+        hits(metric="odd/unnamed", group_ids=None, taken_for=None, item_ids=np.arange(3)),
         hits(metric="odd/numbered", item_ids=[1, 2, 3], group_ids=list(np.arange(3))),
         Score(metric="odd/alone", value=0.3, larger_is_better=False),
     ]

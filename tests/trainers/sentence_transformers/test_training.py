@@ -436,7 +436,7 @@ FEW = {"a": ["the cat", "a dog"] * 6, "b": [f"bird {row}" for row in range(12)]}
 @pytest.mark.parametrize(
     ("few", "given", "said"),
     [
-        (Columns(FEW, None), {"batch_sampler": "no_duplicates"}, "the rows fill 0 of an epoch's 3 batches of 4"),
+        (Columns(FEW, None), {"batch_sampler": "no_duplicates"}, "no batch of 4 rows is without a text twice"),
         (
             Columns(FEW, [0.0, 0.0, 1.0, 1.0, *range(2, 10)]),
             {
@@ -459,6 +459,15 @@ def test_rows_that_fill_no_batch_train_nothing_that_counts(
         mixture = {"multi_dataset_batch_sampler": "weighted"} | mixture
     with pytest.raises(TrainerError, match=rf"{said}[^\n]*\n  accepted: a smaller per_device_train_batch_size"):
         trained(backbone, found, dataloader_drop_last=True, max_steps=9, **given, **mixture)
+
+
+def test_rows_that_fill_few_batches_train_again_and_again_in_a_mixture(backbone: Path) -> None:
+    """Two batches or less in a round. The library draws three rounds, and warns that an epoch has thirty batches."""
+    few = Columns({"a": ["a cat"] * 58 + ["a dog", "the sea"], "b": [f"bird {row}" for row in range(60)]}, None)
+    mixture = {"multi_dataset_batch_sampler": "weighted", "weights": {"few": 1, "rest": 1e-9}}
+    asked = {"batch_sampler": "no_duplicates", "dataloader_drop_last": True, "per_device_train_batch_size": 2}
+    curve = trained(backbone, corpus(backbone, few=few, rest=columns(2)), max_steps=9, **asked, **mixture)[1]
+    assert len(curve) == 9
 
 
 def test_a_training_that_ends_early_is_none(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
