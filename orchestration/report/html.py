@@ -38,7 +38,7 @@ from orchestration.report.tables import (
     p_text,
 )
 from orchestration.study.names import printable
-from orchestration.study.run import is_encoder, of_seed
+from orchestration.study.run import CANONICAL, is_encoder, of_seed
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -293,7 +293,7 @@ def _varied(arms: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[str,
     shared = {}
     for name in names:
         values = [settings.get(name) for settings in arms.values()]
-        if all(repr(value) == repr(values[0]) for value in values):  # 1 is another word of a command than true
+        if len({*map(CANONICAL.encode, values)}) == 1:  # as in a run's id, where 1 is not true
             shared[name] = values[0]
     return [name for name in names if name not in shared], shared
 

@@ -458,7 +458,8 @@ def test_the_page_parts_settings_that_differ_from_those_that_all_share(findings:
 
 
 def test_the_page_takes_1_and_true_for_two_settings_and_tells_what_data_map_to(findings: Findings) -> None:
-    arms = {"B1": {"flag": True, "lr": 1}, "B2": {"flag": 1, "lr": 1}}
+    loss = {"name": "X", "scale": 1}
+    arms = {"B1": {"flag": True, "loss": loss}, "B2": {"flag": 1, "loss": dict(reversed(loss.items()))}}
     page = html(replace(findings, arms=arms, data={"metrics": {"loss": "lower"}, "watch": ["a", "b"]}), {})
     head, *rows = rows_of(page, "settings")
     assert [head, *rows] == [["arm", "flag"], ["B1", "True"], ["B2", "1"]]
