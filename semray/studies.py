@@ -83,7 +83,7 @@ def judge(
     from semray.shown import shown
 
     if claims := _claims(compare):
-        done = _judged(study, claims, read or {}, folder)
+        done = _judged(study, claims, {} if read is None else read, folder)
         return shown(done.findings, done.plan.study)
     _check_study(study, "judge", "; or a table of scores with compare=[{...}]")
     return shown(_of_study(study, ledger), study)

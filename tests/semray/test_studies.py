@@ -180,10 +180,11 @@ def test_what_makes_no_table_of_scores_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(semray.StudyError, match=rf"^semray\.judge: .*{said}"):
             semray.judge(given, compare=[claim], folder=tmp_path)
-    with pytest.raises(
-        semray.StudyError, match=r"^semray\.judge: read = \['acc'\]\n  accepted: how metrics are read"
-    ):
-        semray.judge(frame, compare=[claim], read=["acc"], folder=tmp_path)  # type: ignore[call-overload]
+    for read in (["acc"], pandas.Series({"acc": "lower", "f1": "lower"})):
+        with pytest.raises(
+            semray.StudyError, match=r"^semray\.judge: read = .*\n(.*\n)*  accepted: how metrics are read"
+        ):
+            semray.judge(frame, compare=[claim], read=read, folder=tmp_path)  # type: ignore[call-overload]
     with pytest.raises(semray.StudyError, match=r"^--read acc=foo\n  accepted: METRIC=READING, with higher"):
         semray.judge(frame, compare=[claim], read={"acc": "foo"}, folder=tmp_path)
     (tmp_path / "file").write_text("")
