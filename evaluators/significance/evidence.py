@@ -239,12 +239,12 @@ def _items(claim: Claim, pairs: PairedSeeds, in_full: bool) -> ItemEvidence | No
         return None
     view = _view(pairs.items, pairs.sign, claim.scores, interval=in_full)
     view = replace(view, variance=_of_data(view.variance, pairs.scale))
-    v_item = view.variance.v_item
+    v_item, groups = view.variance.v_item, view.effective
     deltas = np.full(len(pairs.seeds), pairs.deltas.mean()) if pairs.flat else pairs.deltas
     return ItemEvidence(
         view=view,
-        crossed=crossed_t(deltas, v_item, view.rarest, view.variance.v_both) if v_item or np.ptp(deltas) else None,
-        alone=Estimate(float(deltas.mean()), math.sqrt(v_item), view.rarest - 1) if v_item else None,
+        crossed=crossed_t(deltas, v_item, groups, view.variance.v_both) if v_item or np.ptp(deltas) else None,
+        alone=Estimate(float(deltas.mean()), math.sqrt(v_item), groups - 1) if v_item else None,
     )
 
 

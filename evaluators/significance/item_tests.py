@@ -31,8 +31,8 @@ SQUARED = (1e-140, 1e140)  # magnitudes whose squares, and sums of these, neithe
 FIELLER = 1.06  # variance of atanh of a rank correlation, relative to a product-moment one
 
 
-def crossed_t(deltas: np.ndarray, v_item: float, groups: int, v_both: float = 0.0) -> Estimate:
-    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds. groups: independent groups of items.
+def crossed_t(deltas: np.ndarray, v_item: float, groups: float, v_both: float = 0.0) -> Estimate:
+    """Mean of (n,) deltas with seed and item variance; n >= 2 seeds. groups: the items' effective groups.
 
     V = s²/n + V_item - V_both, where the first two terms have degrees of freedom of their own (`Estimate`). Noise
     of a single cell (one seed, one item) is in both of them; V_both subtracts it once, but V is never below either
@@ -62,7 +62,7 @@ class ItemVariance:
         """
         cell = min(math.sqrt(n * self.v_both), sd)
         item = math.sqrt(max(0.0, self.v_item - cell**2 / n))
-        return Noise(sd=sd, item=item, cell=cell, groups=items.groups, item_df=items.rarest - 1)
+        return Noise(sd=sd, item=item, cell=cell, groups=items.groups, item_df=items.effective - 1)
 
     @staticmethod
     def of(averaged: float, per_seed: np.ndarray, method: str) -> ItemVariance:
@@ -80,12 +80,12 @@ class ItemVariance:
 class ItemView:
     """The items' variance of the seed-averaged delta, and the two-level interval if it was computed.
 
-    groups, rarest: see `Items`.
+    groups, effective: see `Items`.
     """
 
     variance: ItemVariance
     groups: int
-    rarest: int
+    effective: float
     two_level: tuple[float, float] | None
 
 
@@ -95,15 +95,15 @@ def item_view(items: Items, sign: int, rng: np.random.Generator, *, interval: bo
 
     The two-level interval reuses the resamples of items, with 5 draws of seeds each; sign -1 is for metrics that
     are better when smaller. interval=False leaves it out, and with it the resamples if there is a closed form.
-    Raises Undefined if a class has fewer than two groups.
+    Raises Undefined if a class has fewer than two groups, or one group nearly all items.
     """
     if not interval:
-        return ItemView(item_variance(items, rng), items.groups, items.rarest, None)
+        return ItemView(item_variance(items, rng), items.groups, items.effective, None)
     _check(items)
     deltas = resampled_deltas(items, rng, RESAMPLES)
     limits = None if deltas is None else two_level_of(sign * deltas, rng, seed_draws=5)
     variance = closed_form_variance(items) or _resampled(items, deltas)
-    return ItemView(variance, items.groups, items.rarest, limits)
+    return ItemView(variance, items.groups, items.effective, limits)
 
 
 def item_variance(items: Items, rng: np.random.Generator, resamples: int = RESAMPLES) -> ItemVariance:
@@ -165,6 +165,9 @@ def _check(items: Items) -> None:
             raise Undefined(f"item scores as large as {largest:.0e} have squares beyond what a number holds")
     if items.groups < 2:  # all items of a term, by the groups of other terms
         raise Undefined(f"{aggregates(items)} is undefined without one of the items")
+    if items.effective < 2:
+        so_many = f"so many of the items that they count as {items.effective:.1f} groups"
+        raise Undefined(f"one group holds {so_many}, needs at least 2")
 
 
 def _check_classes(items: ItemScores, group_of_item: np.ndarray) -> None:

@@ -91,9 +91,9 @@ class ItemScores:
         return int(self.group_index.max()) + 1
 
     @cached_property
-    def rarest(self) -> int:
-        """The groups that determine the item variance: for a figure by class, those with the rarer class."""
-        return rarest(self.aggregate, self.gold, self.group_index)
+    def effective(self) -> float:
+        """The effective number of groups: see `effective_groups`."""
+        return effective_groups(self.aggregate, self.gold, self.group_index)
 
     @property
     def shortfall(self) -> float:
@@ -136,9 +136,9 @@ class ItemSum:
         return min(len(np.unique(self.group_index[place])) for place in self.places)
 
     @property
-    def rarest(self) -> int:
-        """The smallest `rarest` of all terms."""
-        return min(rarest(term.aggregate, term.gold, index) for term, index in self.indexed)
+    def effective(self) -> float:
+        """The smallest `effective` of all terms."""
+        return min(effective_groups(term.aggregate, term.gold, index) for term, index in self.indexed)
 
     @property
     def shortfall(self) -> float:
@@ -151,17 +151,28 @@ class ItemSum:
         return [(term, self.group_index[place]) for (_, term), place in zip(self.terms, self.places, strict=True)]
 
 
-def rarest(aggregate: Aggregate, gold: np.ndarray | None, group_of_item: np.ndarray) -> int:
-    """The number of groups that determine a figure's item variance. gold, group_of_item (ids or names): (M,)."""
+def effective_groups(aggregate: Aggregate, gold: np.ndarray | None, group_of_item: np.ndarray) -> float:
+    """(Σ m)² / Σ m² for groups of m items, of the rarer class if the figure is by class; G for G equal groups.
+
+    gold, group_of_item (ids or names): (M,). The variance of a mean by such groups is known as if there were so
+    many equal ones, if items of a group are independent (Satterthwaite), and less well if they are alike. Source:
+    Carter, Schnepel and Steigerwald 2017, the effective number of clusters.
+    """
     if aggregate not in BY_CLASS or gold is None:
-        return len(np.unique(group_of_item))
-    return min(len(np.unique(group_of_item[gold == label])) for label in (0, 1))
+        return _effective(group_of_item)
+    return min(_effective(group_of_item[gold == label]) for label in (0, 1))
+
+
+def _effective(group_of_item: np.ndarray) -> float:
+    """0 without items."""
+    sizes = np.unique(group_of_item, return_counts=True)[1]
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
 def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
-    """G / (G - 1) for G groups, or items of the rarer class, which may be few; 1 for independent items."""
-    fewest = rarest(items.aggregate, items.gold, group_of_item)
-    return 1.0 if fewest in (1, len(items.item_ids)) else fewest / (fewest - 1)  # one group alone has no variance
+    """G / (G - 1) for G effective groups; 1 for independent items."""
+    groups = effective_groups(items.aggregate, items.gold, group_of_item)
+    return 1.0 if groups in (1, len(items.item_ids)) else groups / (groups - 1)  # one group alone has no variance
 
 
 Items = ItemScores | ItemSum

@@ -43,7 +43,7 @@ class Noise:
     item: float = 0.0
     cell: float = 0.0
     groups: int = 0
-    item_df: int | None = None
+    item_df: float | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -89,7 +89,7 @@ def power(
 
 @lru_cache(maxsize=8)  # a search for an effect asks for the same ones again and again
 def _half_widths(
-    n: float, item_df: int, v_seed: float, v_item: float, variance: float, tail: float, nodes: tuple[int, int]
+    n: float, item_df: float, v_seed: float, v_item: float, variance: float, tail: float, nodes: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of the interval's half-width, in standard errors: nodes and weights, seeds across, items down."""
     half, weights = np.zeros((1, 1)), np.ones((1, 1))

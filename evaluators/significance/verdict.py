@@ -92,7 +92,7 @@ class Verdict:
     v_item: float | None = None
     v_both: float | None = None
     v_item_method: str | None = None
-    df_items: int | None = None
+    df_items: float | None = None
     p_seeds_alone: float | None = None
     p_items_alone: float | None = None
     p_crossed: float | None = None
@@ -262,7 +262,7 @@ def _item_numbers(pairs: PairedSeeds, evidence: Evidence) -> dict[str, Any]:
         "v_item": view.variance.v_item if view else None,
         "v_both": view.variance.v_both if view else None,
         "v_item_method": view.variance.method if view else None,
-        "df_items": view.rarest - 1 if view else None,
+        "df_items": view.effective - 1 if view else None,
         "p_crossed": crossed.p if crossed else None,
         "p_seeds_alone": evidence.p_seeds_alone,
         "p_items_alone": evidence.p_items_alone,

@@ -26,13 +26,13 @@ ENOUGH_PAIRS = 3  # so many finished pairs are enough to estimate the spread fro
 class Sample:
     """One finished run of an arm: its score on the compared metric. groups: the number of its independent items.
 
-    rarest: how many of them are of the rarer class, if the figure is by class.
+    effective: the effective number of groups, of the rarer class if the figure is by class.
     """
 
     arm: str
     score: float
     groups: int
-    rarest: int
+    effective: float
     aggregate: Aggregate
 
 
@@ -80,7 +80,7 @@ def spread(plan: Plan, claim: Claim, seen: Seen | None) -> Spread:
     of_arms = f"; {NUMBERS[trained]} arms, taken as uncorrelated" if trained > 1 else ""
     item, words = _guess_of_items(held.sample if held else None) if with_items else (0.0, ())
     sample = held.sample if item and held else None
-    groups, item_df = (sample.groups, sample.rarest - 1) if sample else (0, None)
+    groups, item_df = (sample.groups, sample.effective - 1) if sample else (0, None)
     return Spread(
         noise=Noise(sd=sd * math.sqrt(trained), item=item, groups=groups, item_df=item_df),
         whence=(source + of_arms, *words),

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluators.significance.comparisons import PairedSeeds, pair
-from evaluators.significance.paired_items import Items, ItemScores, ItemsError, ItemSum, align_items, rarest
+from evaluators.significance.paired_items import (
+    Items,
+    ItemScores,
+    ItemsError,
+    ItemSum,
+    align_items,
+    effective_groups,
+)
 from orchestration.plan.spread import Sample, SeenPairs
 from orchestration.verdicts.records import contradiction
 
@@ -39,19 +46,22 @@ def _sample(records: StudyRecords, claim: Claim) -> Sample | None:
         found = None if run_id is None else records.measured(run_id, claim.metric)
         if run_id is None or found is None or found.aggregate is None or side.over is not None:
             continue
-        groups, fewest = _independent(found.aggregate, records.items(run_id, claim.metric).names)
-        if fewest >= 2:
-            return Sample(arm=side.arm, score=found.value, groups=groups, rarest=fewest, aggregate=found.aggregate)
+        groups, effective = _independent(found.aggregate, records.items(run_id, claim.metric).names)
+        if effective >= 2:
+            return Sample(
+                arm=side.arm, score=found.value, groups=groups, effective=effective, aggregate=found.aggregate
+            )
     return None
 
 
-def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, int]:
-    """The number of independent items of a figure, and how many are of the rarer class.
+def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, float]:
+    """The number of independent items of a figure, and the effective number of groups, of the rarer class.
 
     For a figure by class the first is at most twice the second, as if both classes were as rare.
     """
-    fewest = rarest(aggregate, names.gold, np.array(names.groups))
-    return min(len(set(names.groups)), 2 * fewest), fewest
+    groups = np.array(names.groups)
+    effective = effective_groups(aggregate, names.gold, groups)
+    return int(min(effective_groups("mean", None, groups), 2 * effective)), effective
 
 
 def paired(records: StudyRecords, claim: Claim) -> PairedSeeds:

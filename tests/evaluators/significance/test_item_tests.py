@@ -203,7 +203,7 @@ def test_resamples_of_items_by_themselves_are_taken_as_they_are():
         found = resampled_variance(items, drawn)
         assert found.v_item == drawn.mean(0).var(ddof=1)
         assert found.v_both == pytest.approx(max(0, drawn.var(1, ddof=1).mean() - found.v_item) / 2)
-        assert items.rarest == items.groups == 30
+        assert items.effective == items.groups == 30
 
 
 def test_an_item_variance_by_class_rests_on_the_rarer_class():
@@ -217,18 +217,18 @@ def test_an_item_variance_by_class_rests_on_the_rarer_class():
     found = resampled_variance(items, drawn)
     assert found.v_item == pytest.approx(1.5 * drawn.mean(0).var(ddof=1))
     assert found.v_both == pytest.approx((1.5 * drawn.var(1, ddof=1).mean() - found.v_item) / 3)
-    assert (items.groups, items.rarest) == (43, 3)
+    assert (items.groups, items.effective) == (43, 3)
     view = item_view(items_of("balanced_accuracy", a, b, gold), 1, np.random.default_rng(1))
-    assert (view.groups, view.rarest, view.variance.noise(1.0, 4, view).item_df) == (43, 3, 2)
-    assert items_of("f1", a, b, gold).rarest == 43
+    assert (view.groups, view.effective, view.variance.noise(1.0, 4, view).item_df) == (43, 3, 2)
+    assert items_of("f1", a, b, gold).effective == 43
 
 
 def test_groups_that_hold_both_classes_count_for_either():
-    """Of 15 groups, 13 hold both labels, one holds only ones and one only zeros."""
+    """Of 15 groups, 13 hold both labels, one holds only ones and one only zeros, two each."""
     rng = np.random.default_rng(0)
     gold = np.array([1.0, 0.0] * 13 + [1.0, 1.0, 0.0, 0.0])
     items = items_of("auc", *rng.normal(gold, 1, size=(2, 4, 30)), gold, groups=2)
-    assert (items.groups, items.rarest) == (15, 14)
+    assert (items.groups, items.effective) == (15, 15**2 / 17)
 
 
 def test_few_distinct_predictions_fall_back_to_the_jackknife():

@@ -11,6 +11,7 @@ from evaluators.significance.item_tests import steiger
 from evaluators.significance.judge import judge
 from evaluators.significance.paired_items import ItemScores, ItemsError, ItemSum, align_items
 from evaluators.significance.sequential import Sequential
+from evaluators.significance.verdict import Verdict
 from tests.paired_claims import claim, isolated, mean_items, with_items
 
 # --- items ----------------------------------------------------------------------------------------------------------
@@ -175,6 +176,22 @@ def test_a_gain_on_one_text_is_none_on_the_task(kind: str):
     groups = tuple("text" if one else item for one, item in zip(on_text, pairs.items.item_ids, strict=True))
     found = judge([(claim(), replace(pairs, items=replace(pairs.items, group_ids=groups)))])[0]
     assert found.p_seeds_alone < 0.01 < 0.05 < found.p  # type: ignore[operator]
+
+
+def test_one_text_of_half_the_items_is_no_sample_of_texts():
+    """By a degree of freedom for each of 61 groups but one it would be better, with p = .012."""
+    pairs = mean_items(5, 120, seed_sd=0.003, item_sd=0.1, noise=0.02, effect=0.03, seed=1)
+    assert isinstance(pairs.items, ItemScores)
+
+    def judged(on_text: int) -> Verdict:
+        groups = ("text",) * on_text + pairs.items.item_ids[on_text:]
+        return judge([(claim(), replace(pairs, items=replace(pairs.items, group_ids=groups)))])[0]
+
+    found = judged(60)
+    assert (found.n_groups, found.df_items) == (61, pytest.approx(120**2 / (60**2 + 60) - 1))
+    assert found.p == pytest.approx(0.105, abs=5e-4)
+    many = "one group holds so many of the items that they count as 1.8 groups, needs at least 2"
+    assert judged(90).words == f"undecided: {many}"
 
 
 def test_aligned_items_feed_a_verdict():

@@ -3,8 +3,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evaluators.significance.paired_items import ItemScores, ItemsError, align_items
+from evaluators.significance.paired_items import ItemScores, ItemsError, align_items, effective_groups
 
 
 def test_items_are_aligned_by_id():
@@ -73,4 +75,14 @@ def test_groups_are_numbered_as_they_come(aggregate: Any):
         group_ids=("y", "x", "y", "z"),
     )
     assert items.group_index.tolist() == [0, 1, 0, 2]
-    assert (items.groups, items.rarest, items.shortfall) == (3, 3, 1.5)
+    assert (items.groups, items.effective, items.shortfall) == pytest.approx((3, 8 / 3, 1.6))
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=30))
+def test_groups_count_as_so_many_equal_ones(sizes: list[int]):
+    """The variance of a sum is known by Satterthwaite's degrees of freedom, a group's part being as large as it is."""
+    found = effective_groups("mean", None, np.repeat(np.arange(len(sizes)), sizes))
+    assert found == pytest.approx(sum(sizes) ** 2 / sum(size**2 for size in sizes))
+    assert 1 <= found <= len(sizes) + 1e-9
+    if len({*sizes}) == 1:
+        assert found == len(sizes)

@@ -401,7 +401,7 @@ def test_a_guess_of_items_has_the_freedom_of_the_rarer_class(load: Load) -> None
     empty = PairedSeeds(seeds=(), treatment=(), control=())
     differences = []
     for rarest in (3, 200):
-        sample = Sample(arm="B0", score=0.5, groups=400, rarest=rarest, aggregate="auc")
+        sample = Sample(arm="B0", score=0.5, groups=400, effective=rarest, aggregate="auc")
         look = lambda claim, sample=sample: SeenPairs(pairs=empty, sample=sample)  # noqa: E731
         (reach,) = reachability(plan(one_claim(load, "8"), FACTS), look)
         noise = Noise(sd=0.0084, item=0.025, groups=400, item_df=rarest - 1)  # .5 · .5 / 400 = .025²
@@ -472,7 +472,7 @@ def test_an_arms_own_items_are_a_named_guess(
     load: Load, aggregate: Aggregate, score: float, groups: int, sd: float | None, formula: str
 ) -> None:
     empty = PairedSeeds(seeds=(), treatment=(), control=())
-    sample = Sample(arm="B0", score=score, groups=groups, rarest=groups, aggregate=aggregate)
+    sample = Sample(arm="B0", score=score, groups=groups, effective=groups, aggregate=aggregate)
     (reach,) = reachability(plan(one_claim(load, "8"), FACTS), lambda claim: SeenPairs(pairs=empty, sample=sample))
     if sd is None:
         assert (reach.item_sd, reach.items) == (0.0, 0)

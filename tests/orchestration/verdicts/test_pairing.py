@@ -162,11 +162,11 @@ def test_the_guess_of_a_plan_knows_a_rare_class(tmp_path: Path) -> None:
     assert isinstance(claim, Claim)
     sample = seen(known)(claim).sample
     assert sample is not None
-    assert (sample.groups, sample.rarest) == (6, 3)
+    assert (sample.groups, sample.effective) == (6, 3)
     (tmp_path / "pair").mkdir()
     pair = seen(records(tmp_path / "pair", ("none", 0), [], [1.0] * 2 + [0.0] * 38, runs=1))(claim).sample
     assert pair is not None
-    assert (pair.groups, pair.rarest) == (4, 2)
+    assert (pair.groups, pair.effective) == (4, 2)
     (tmp_path / "single").mkdir()
     single = records(tmp_path / "single", ("none", 0), [], [1.0] + [0.0] * 39, runs=1)
     assert seen(single)(claim).sample is None  # one item of a class tells nothing of others
