@@ -140,6 +140,15 @@ class RecipeTrainer(SentenceTransformerTrainer):
         with counting(self.model) as self.steps.flops:
             self.train(resume_from_checkpoint=None if last is None else str(last))
 
+    def get_train_dataloader(self) -> Any:
+        """The library's. A worker's share of the batches passes the epoch on, which a training that goes on in the
+        middle of a later epoch tells it, and not the order of rows itself."""
+        loader = super().get_train_dataloader()
+        share = loader.batch_sampler
+        if (batches := getattr(share, "batch_sampler", None)) is not None:
+            share.set_epoch = batches.set_epoch
+        return loader
+
     def set_initial_training_values(self, args: Any, dataloader: Any) -> Any:
         """The library's, with as many steps on every worker.
 

@@ -30,6 +30,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "Matryoshka2dLoss": {"loss": "MultipleNegativesRankingLoss", "matryoshka_dims": [16, 8], "n_dims_per_step": 1},
 }
 TWICE = "CosineSimilarityLoss"
+LONGER = {"max_steps": 6}  # two epochs
 # Three batches an epoch, of which one worker gets two.
 UNEVEN: dict[str, Any] = {"num_train_epochs": 2.0, "max_steps": None, "per_device_train_batch_size": 5}
 GATHERING = [name for name, kind in LOSSES.items() if "gather_across_devices" in kind.arguments]
@@ -65,7 +66,9 @@ def some(rank: int, size: int, folder: Path) -> None:
     found = {
         "twice": learnt(folder, {"name": TWICE}, world),
         "as one": learnt(folder, {"name": GATHERING[0], **GATHERED}, world),
-        "resumed": after_a_stop(rank, size, folder),
+        "resumed": after_a_stop(rank, size, folder, 2),
+        "longer": learnt(folder, {"name": TWICE}, world, **LONGER),
+        "resumed later": after_a_stop(rank, size, folder, 4, **LONGER),
         "uneven": learnt(folder, {"name": TWICE}, world, **UNEVEN),
     }
     (folder / f"{rank}.json").write_text(json.dumps(found))
@@ -89,18 +92,16 @@ def gathering(name: str, **gathered: bool) -> dict[str, Any]:
     return {"name": name, **guided, **(gathered or GATHERED)}
 
 
-def after_a_stop(rank: int, size: int, folder: Path) -> dict[str, list[float]]:
-    """Stopped after two steps, and gone on with."""
+def after_a_stop(rank: int, size: int, folder: Path, steps: int, **given: Any) -> dict[str, list[float]]:
+    """Stopped after so many steps, and gone on with."""
     import torch.distributed as dist
 
-    asked = iter([False, True])
-    stopping = World(rank=rank, size=size, scratch=folder / "scratch", stopping=lambda: next(asked))
+    asked, scratch = iter([False] * (steps - 1) + [True]), folder / f"stopped after {steps}"
+    stopping = World(rank=rank, size=size, scratch=scratch, stopping=lambda: next(asked))
     with pytest.raises(Stopped):
-        learnt(folder, {"name": TWICE}, stopping)
+        learnt(folder, {"name": TWICE}, stopping, **given)
     dist.barrier()
-    return learnt(
-        folder, {"name": "CosineSimilarityLoss"}, World(rank=rank, size=size, scratch=folder / "scratch")
-    )
+    return learnt(folder, {"name": TWICE}, World(rank=rank, size=size, scratch=scratch), **given)
 
 
 def ranks(folder: Path, body: Callable[..., None]) -> list[dict[str, dict[str, list[float]]]]:
@@ -119,6 +120,7 @@ def test_two_workers_learn_one_model_and_what_one_worker_would(tmp_path: Path) -
     first, second = ranks(tmp_path, some)
     assert first == second  # to the bit, and one curve
     assert first["resumed"] == first["twice"]
+    assert first["resumed later"] == first["longer"]
     assert len(first["uneven"]["losses"]) == 4
     same(first["twice"], learnt(tmp_path, {"name": TWICE}, World(), gradient_accumulation_steps=2))
     whole = learnt(tmp_path, {"name": GATHERING[0]}, World(), per_device_train_batch_size=4)
