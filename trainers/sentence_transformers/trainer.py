@@ -144,7 +144,7 @@ class RecipeTrainer(SentenceTransformerTrainer):
         """The library's. A worker's share of the batches passes the epoch on, which a training that goes on in the
         middle of a later epoch tells it, and not the order of rows itself."""
         loader = super().get_train_dataloader()
-        share = loader.batch_sampler
+        share: Any = loader.batch_sampler
         if (batches := getattr(share, "batch_sampler", None)) is not None:
             share.set_epoch = batches.set_epoch
         return loader
