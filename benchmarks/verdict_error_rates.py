@@ -4,8 +4,8 @@
 
 Parts: coverage, coverage_few_seeds, again, few_seeds, type_one, papers, few_items; all unless some are named.
 `again` simulates afresh, with four times the replications, what lay outside of 93-98 % in the kept table, `papers`
-only the rows of means over tasks, gains, backbones and joint claims, `few_items` those of rare classes and few
-groups.
+only the rows of means over tasks, gains, backbones and joint claims, `few_items` those of rare classes, few
+groups and groups of which one is large.
 
 World: gold g ~ N(0, 1); a model of quality rho predicts rho·g + sqrt(1 - rho²)·noise, half of the noise
 shared by all seeds (what an item does to this recipe) and half fresh. rho varies with the seed. The true
@@ -245,7 +245,7 @@ def interval(items: ItemScores, rng: np.random.Generator) -> tuple[float, float]
         drawn = resampled_deltas(items, rng, BOOTSTRAP)
         assert drawn is not None
         variance = resampled_variance(items, drawn)
-    return crossed_t(deltas, variance.v_item, items.rarest, variance.v_both).interval(ALPHA)
+    return crossed_t(deltas, variance.v_item, items.effective, variance.v_both).interval(ALPHA)
 
 
 def scores_of(items: ItemScores) -> list[tuple[float, ...]]:
@@ -322,7 +322,7 @@ def keep_beside(rows: Iterator[dict[str, object]]) -> None:
 
 
 def rows_of_few_items(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
-    """Figures by class of which one is rare, and means over few groups of unequal size."""
+    """Figures by class of which one is rare, means over few groups, and figures by class of a few large groups."""
     kinds: tuple[Aggregate, ...] = ("auc", "balanced_accuracy")
     for kind in kinds:
         for ones in (2, 3, 5, 10, 100):
@@ -337,6 +337,13 @@ def rows_of_few_items(replications: int, rng: np.random.Generator) -> Iterator[d
             replications // 4,
             lambda groups=groups: few_groups(groups, rng),
         )
+    for kind in kinds:
+        for texts, size, alone in ((1, 30, 100), (5, 40, 50), (1, 100, 50)):
+            yield rate(
+                f"crossed t, {kind}, n = 5, {texts} x {size} items in a text and {alone} alone, texts dominate",
+                replications // 4,
+                lambda kind=kind, sizes=[size] * texts + [1] * alone: large_texts(kind, sizes, rng),
+            )
 
 
 def rare_class(kind: Aggregate, ones: int, rng: np.random.Generator) -> bool:
@@ -358,6 +365,18 @@ def few_groups(groups: int, rng: np.random.Generator) -> bool:
     return told_apart(
         [replace(items, treatment=arms[0], control=arms[1], group_ids=tuple(map(str, group.tolist())))]
     )
+
+
+def large_texts(kind: Aggregate, sizes: Sequence[int], rng: np.random.Generator) -> bool:
+    """Two arms of one quality: a text adds to either on all of its items, and on those labelled 1 once more."""
+    text = np.repeat(np.arange(len(sizes)), sizes)
+    label = np.tile([1.0, 0.0], len(text))[: len(text)]
+    arms = []
+    for _ in range(2):
+        of_text, of_label = rng.normal(0, (0.6, 0.8), size=(len(sizes), 2)).T
+        item = 0.6 * label + of_text[text] + of_label[text] * label + rng.normal(0, 0.4, len(text))
+        arms.append(item + rng.normal(0, 0.1, (5, len(text))))
+    return told_apart([replace(scored(kind, label - 0.5, arms), group_ids=tuple(map(str, text.tolist())))])
 
 
 def rows_of_papers(replications: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:

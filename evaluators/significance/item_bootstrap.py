@@ -21,7 +21,7 @@ UNDEFINED = 0.05  # with a larger share of undefined resamples the jackknife is 
 CHUNK = 1 << 19  # counts held at a time: 2 MB, near the caches' size; larger arrays are slower
 SHARED_CHUNKS = 4  # with fewer chunks threads cost as much time as they save
 BOTH = 3  # the kind of a group that holds both classes
-ENOUGH_GROUPS = 10  # of a kind; five large ones of both classes rejected a true null in .12 of studies
+ENOUGH_GROUPS = 10  # of a kind: of fewer, resamples vary too little
 DRAWN = 1 << 15  # groups drawn at a time: 256 kB stay in the caches; with 2 MB page faults double the time
 
 

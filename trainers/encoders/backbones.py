@@ -366,7 +366,7 @@ def converted_to(name: str) -> Path:
     """`semray convert`'s default target: beside the model's folder, or under $SEMRAY_BACKBONES by its name."""
     folder = folder_of(name)
     if folder is not None:
-        return folder.with_name(f"{folder.name}-safetensors")
+        return folder.parent / f"{folder.name}-safetensors"
     return (_shelf() or Path("backbones")) / name.replace("/", "--")
 
 
