@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -161,6 +162,25 @@ def check_labels(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -
             _check_width(told, max(spec.get("matryoshka_dims", [0])), backbones)
 
 
+def check_gathered(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
+    """Raise ValueError for a training that comes to the end of an epoch where a worker's batch has fewer rows than
+    another's, or a step fewer batches: to gather these would abort, or wait for ever."""
+    workers = study.resources.workers_per_run
+    for name, arm, sets in trained(study):
+        size, turns = arm.per_device_train_batch_size, arm.gradient_accumulation_steps
+        for one, spec in arm.losses(sets).items():
+            if not inner(spec).get("gather_across_devices") or arm.dataloader_drop_last:
+                continue
+            rows = len(found.sets[one])
+            whole, rest = divmod(rows, size * workers)  # batches of every worker, and the rows beyond
+            steps = arm.max_steps or math.ceil(float(arm.num_train_epochs or 0) * math.ceil((whole + 1) / turns))
+            if (rest % size or (rest and turns > 1)) and steps * turns > whole:
+                raise ValueError(
+                    f"arms.{name}.loss: gather_across_devices: true: of {rows} rows of {one} {workers} workers have"
+                    " other batches at the end of an epoch\n  accepted: dataloader_drop_last: true"
+                )
+
+
 def check_lora(study: Study, backbones: Sequence[Path], found: RecipeCorpus) -> None:
     """Raise ValueError for an arm whose LoRA finds no layers to update in a backbone."""
     from trainers.sentence_transformers.lora import check_targets
@@ -249,7 +269,7 @@ FAMILY: Family = EncoderFamily(
     trainer=trainer,
     own_tasks=held_out.tasks,
     told_of_corpus=told_of_rows,
-    checks=(check_labels, check_lora),
+    checks=(check_labels, check_gathered, check_lora),
     backbone_checks=(check_guides,),
     first_checks=(check_world, check_names, check_workers, check_forms),
     slips=length_slips(defining, by_library=True),

@@ -6,6 +6,7 @@ import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,6 +187,26 @@ def test_a_warm_up_as_long_as_the_training_is_warned_of(place: Path) -> None:
     assert told("max_steps: 4, warmup_steps: 3") == []
     assert told("max_steps: 4, warmup_steps: 4, lr_scheduler_type: constant") == []
     assert told("max_steps: null, num_train_epochs: 1, warmup_steps: 400") == []
+
+
+def test_batches_that_workers_cannot_gather_are_refused(place: Path) -> None:
+    """Of 27 rows two workers get three batches of four each, and then one gets three rows: to gather them aborts.
+    Three steps never come there."""
+    gathering = STUDY.replace("resources: {lanes: 1}", "resources: {workers_per_run: 2}")
+    gathering = gathering.replace("guide: small}", "guide: small, gather_across_devices: true}")
+    for given in ({}, {"max_steps": "null", "num_train_epochs": 1}, {"gradient_accumulation_steps": 2}):
+        with pytest.raises(
+            StudyError, match=r"of 27 rows of bare 2 workers have .*\n  accepted: dataloader_drop_last"
+        ):
+            planned(place, arm_of(gathering, **given))
+    for given in ({"dataloader_drop_last": "true"}, {"max_steps": 3}, {"per_device_train_batch_size": 9}):
+        planned(place, arm_of(gathering, **given))
+
+
+def arm_of(text: str, **given: Any) -> str:
+    """The study with more settings of the arm that gathers."""
+    told = "".join(f", {name}: {value}" for name, value in given.items())
+    return text.replace("datasets: [bare]}", f"datasets: [bare]{told}}}")
 
 
 def test_lora_without_peft_is_refused_in_words(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
