@@ -173,7 +173,7 @@ def check_gathered(study: Study, backbones: Sequence[Path], found: RecipeCorpus)
                 continue
             rows = len(found.sets[one])
             whole, rest = divmod(rows, size * workers)  # batches of every worker, and the rows beyond
-            steps = arm.max_steps or math.ceil(float(arm.num_train_epochs or 0) * math.ceil((whole + 1) / turns))
+            steps = arm.max_steps or math.ceil((arm.num_train_epochs or 0) * math.ceil((whole + 1) / turns))
             if (rest % size or (rest and turns > 1)) and steps * turns > whole:
                 raise ValueError(
                     f"arms.{name}.loss: gather_across_devices: true: of {rows} rows of {one} {workers} workers have"
