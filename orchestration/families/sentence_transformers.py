@@ -176,8 +176,8 @@ def check_gathered(study: Study, backbones: Sequence[Path], found: RecipeCorpus)
             steps = arm.max_steps or math.ceil((arm.num_train_epochs or 0) * math.ceil((whole + 1) / turns))
             if (rest % size or (rest and turns > 1)) and steps * turns > whole:
                 raise ValueError(
-                    f"arms.{name}.loss: gather_across_devices: true: of {rows} rows of {one} {workers} workers have"
-                    " other batches at the end of an epoch\n  accepted: dataloader_drop_last: true"
+                    f"arms.{name}.loss: gather_across_devices: true: of {rows} rows of {one} {workers} workers"
+                    " have other batches at the end of an epoch\n  accepted: dataloader_drop_last: true"
                 )
 
 
