@@ -26,7 +26,8 @@ def by_file(path: Path, otherwise: Resolve) -> Resolve:
     tags: dict[str, str] = {}
     small: set[str] = set()
     text = _content(path).decode("utf-8-sig", "replace").removesuffix("\n")
-    for number, line in enumerate(text.split("\n"), start=1):  # `splitlines` cuts at U+2028, which is an entry
+    lines = text.split("\n") if text else []  # `splitlines` cuts at U+2028, which is an entry
+    for number, line in enumerate(lines, start=1):
         entry, _, tag = line.removesuffix("\r").partition("\t")
         if tag not in CODE:
             raise CorpusError(f"corpora: lexicon {path}:{number}: {line!r}\n  accepted: {ACCEPTED}")

@@ -11,6 +11,7 @@ from corpora.san.build import cloze, cloze_manifest, names_of, selected
 from corpora.san.corpus import fingerprint, load
 from corpora.san.data import SanData
 from corpora.san.generate import rows
+from corpora.san.lexicon_file import by_file
 from corpora.san.lexicon_sources import lexicon, rewriter
 from corpora.san.recipe import SetRecipe
 from corpora.san.records import NONE
@@ -93,6 +94,8 @@ def test_a_lexicon_is_read_by_its_lines_alone(data, tmp_path):
     given = data(lexicon=str(table))
     found = lexicon(given.lexicon, wordnet_at=given.wordnet)
     assert [found.resolve(word) for word in ("boat", "\u2028", "hoofd")] == ["VERB", "SYM", "NOUN"]
+    table.write_text("")
+    assert by_file(table, lambda word: "")("boat") == ""
 
 
 def test_triplets(tmp_path):
