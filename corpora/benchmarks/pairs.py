@@ -90,7 +90,7 @@ def letters_of(text: str) -> str:
     A text without any keeps all but its blanks, so that different texts of signs stay different.
     """
     if text.isascii() and (plain := text.encode().translate(None, _ASCII_SIGNS)):
-        return plain.decode().lower()  # the same, ten times as fast; most texts are plain, and some sets large
+        return plain.decode().lower()  # the same by a shorter way: most texts are plain, and some sets large
     composed = unicodedata.normalize("NFC", text)
     letters = _caseless(composed.translate(_LETTERS)).translate(_LETTERS)
     return letters or "".join(_caseless(composed).split())
