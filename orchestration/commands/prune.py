@@ -52,13 +52,14 @@ def prune(options: Namespace) -> int:
 
 
 def _beside(plan: Plan, ledger: Ledger) -> list[Run]:
-    """The finished runs with models that are of the study's arms and of none of its seeds: what `semray noise`
-    trained, and seeds trained ahead that no claim came to need."""
+    """The finished runs with models that are of the study's arms and of none of its seeds: those of which `semray
+    noise` crossed the streams, and seeds trained ahead that no claim came to need."""
     study, planned_ids, there = plan.study, {run.id for run in plan.runs}, ledger.ids()
     firsts = [runs[0] for runs in by_arm(plan.runs).values() if runs[0].seed is not None]
     ahead = [replace(run, seed=seed, former="") for run in firsts for seed in study.seeds.reserve]
     streams = family(study.family).streams
-    noise = [one for run in firsts for one in _crossed(run, streams, study.seeds.initial)]
+    crossed_runs = (one for run in firsts for one in _crossed(run, streams, study.seeds.initial))
+    noise = [run for run in crossed_runs if run.streams]  # one of a plain seed may be another study's
     found = {run.id: run for run in (*ahead, *noise) if run.id in there and run.id not in planned_ids}
     held = ledger.held(found.values())
     finished = [run for run in found.values() if not run.lacking(held)]
