@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 # how a metric's rows become one figure: their mean (more or less is better), or a comparison with gold
 Reading = Literal["higher", "lower", "spearman", "pearson", "auc", "balanced_accuracy", "f1"]
-PART = r"[A-Za-z0-9][A-Za-z0-9@_.+-]{0,199}"  # a ledger takes no longer ones
+SIGNS = "A-Za-z0-9@_.+-"  # of a name, as in a character class
+PART = f"[A-Za-z0-9][{SIGNS}]{{0,199}}"  # a ledger takes no longer ones
 NAME = re.compile(f"{PART}(/{PART})*")
 NAMES = (
     "names of letters, digits and @_.+-, or several joined by /, that begin with a letter or a digit, "

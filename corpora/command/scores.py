@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from corpora.sources.texts import is_text
+from corpora.sources.texts import cell_as_text, is_text
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.rows import (
     EACH_ONCE,
@@ -115,8 +115,7 @@ def add(path: Path, number: int, row: Mapping[str, Any], columns: dict[str, Metr
 
 def cell_text(path: Path, number: int, row: Mapping[str, Any], name: str) -> str:
     """The cell of a column as text; "" if empty or NaN. CorpusError for text that UTF-8 cannot hold."""
-    value = row.get(name)
-    found = "" if value is None or value != value else str(value).strip()
+    found = cell_as_text(row.get(name))
     if not is_text(found):
         raise wrong(path, f"row {number}: {name} = {found!r}", "a text without halves of surrogate pairs")
     return found

@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora.command.data import NAME, NAMES
+from corpora.command.data import NAME, NAMES, SIGNS
 from corpora.command.scores import wrong
 from corpora.store.errors import first_line
 from corpora.store.rows import check_head, number_of
 
 SEEDED = re.compile(r"(?P<arm>.+?)[-_.]*seed[-_.=]?(?P<seed>\d+)")
-NO_NAME = re.compile(r"[^A-Za-z0-9@_.+-]+")  # what no metric may be called: a subset is "title and abstract"
+NO_NAME = re.compile(f"[^{SIGNS}]+")  # what no metric may be called: a subset is "title and abstract"
 WHOLE, USUAL = "default", "test"  # MTEB's names for all languages of a task, and for the reported split
 
 

@@ -15,7 +15,7 @@ from corpora.benchmarks.pairs import text_key
 from corpora.san import sentences
 from corpora.sentence_transformers.data import FILES, GRADED, KNOWN, TRIPLETS, RecipeData, TrainingSet
 from corpora.sentence_transformers.files import Row, rows_of_file
-from corpora.sources.texts import is_text, keyed
+from corpora.sources.texts import cell_as_text, is_text, keyed
 from corpora.store.errors import CorpusError, first_line
 from corpora.store.hub import HubSet, hub_rows, was_saved
 from corpora.store.places import first_of, named_path
@@ -183,7 +183,7 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     for column, text in zip(one.texts, texts, strict=True):
         if not is_text(text) or not text.strip():
             raise CorpusError(f"{where} {column} = {text!r}\n  accepted: a text")
-    if one.hold is not None and not _is_filled(row[one.key]):
+    if one.hold is not None and not cell_as_text(row[one.key]):
         raise CorpusError(
             f"{where} {one.key} = {row[one.key]!r}\n"
             "  accepted: a value in every row, as rows of one value stay together"
@@ -198,11 +198,6 @@ def _checked(name: str, one: TrainingSet, number: int, row: Row) -> Labelled:
     if label != label or abs(label) == float("inf"):
         raise CorpusError(f"{where} {one.labelled} = {given!r}\n  accepted: a number")
     return texts, label / one.largest
-
-
-def _is_filled(key: Any) -> bool:
-    """False for None, NaN and a blank, which would be one key of all rows that lack one."""
-    return key is not None and key == key and bool(str(key).strip())
 
 
 def _rows(name: str, one: TrainingSet, path: str | None) -> Iterator[Row]:

@@ -28,6 +28,11 @@ def word_count(text: str) -> int:
     return len(WORD.findall(text))
 
 
+def cell_as_text(value: object) -> str:
+    """The value of a table's cell without blanks at its ends; "" for None and NaN."""
+    return "" if value is None or value != value else str(value).strip()
+
+
 def is_text(value: object) -> bool:
     """Whether a value is text that can be stored. JSON may hold half of a surrogate pair, which cannot."""
     if not isinstance(value, str):

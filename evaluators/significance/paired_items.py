@@ -98,7 +98,7 @@ class ItemScores:
     @property
     def shortfall(self) -> float:
         """The factor by which new groups vary more than resamples of these groups."""
-        return _shortfall(self, self.group_index)
+        return _shortfall(self.effective, len(self.item_ids))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +138,17 @@ class ItemSum:
     @property
     def effective(self) -> float:
         """The smallest `effective` of all terms."""
-        return min(effective_groups(term.aggregate, term.gold, index) for term, index in self.indexed)
+        return min(self._effective)
 
     @property
     def shortfall(self) -> float:
         """The largest `shortfall` of all terms."""
-        return max(_shortfall(term, index) for term, index in self.indexed)
+        sizes = [len(term.item_ids) for _, term in self.terms]
+        return max(map(_shortfall, self._effective, sizes))
+
+    @cached_property
+    def _effective(self) -> list[float]:
+        return [effective_groups(term.aggregate, term.gold, index) for term, index in self.indexed]
 
     @property
     def indexed(self) -> list[tuple[ItemScores, np.ndarray]]:
@@ -169,10 +174,9 @@ def _effective(group_of_item: np.ndarray) -> float:
     return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
-def _shortfall(items: ItemScores, group_of_item: np.ndarray) -> float:
+def _shortfall(groups: float, items: int) -> float:
     """G / (G - 1) for G effective groups; 1 for independent items."""
-    groups = effective_groups(items.aggregate, items.gold, group_of_item)
-    return 1.0 if groups in (1, len(items.item_ids)) else groups / (groups - 1)  # one group alone has no variance
+    return 1.0 if groups in (1, items) else groups / (groups - 1)  # one group alone has no variance
 
 
 Items = ItemScores | ItemSum

@@ -59,7 +59,7 @@ def _independent(aggregate: Aggregate, names: ItemNames) -> tuple[int, float]:
 
     For a figure by class the first is at most twice the second, as if both classes were as rare.
     """
-    groups = np.array(names.groups)
+    groups = np.unique(names.groups, return_inverse=True)[1]
     effective = effective_groups(aggregate, names.gold, groups)
     return int(min(effective_groups("mean", None, groups), 2 * effective)), effective
 
